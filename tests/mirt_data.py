@@ -2,10 +2,12 @@
 
 from typing import NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.fixed_items import KnownItems
+from bayesirt.likelihood.cell_sums import DenseLayout
 
 
 class Simulated(NamedTuple):
@@ -41,6 +43,14 @@ def simulated(
     n = trials * (rng.uniform(size=(n_subjects, n_items)) >= missing)
     y = rng.binomial(n, 1 / (1 + np.exp(-(theta @ a.T + d))))
     return Simulated(Responses.from_arrays(y, n), theta, a, d)
+
+
+def some_layout(n_subjects: int, n_items: int) -> DenseLayout:
+    """Return counts of up to two trials, of which some are none."""
+    rng = np.random.default_rng(4)
+    trials = rng.integers(0, 3, (n_subjects, n_items))
+    successes = rng.binomial(trials, 0.6)
+    return DenseLayout(jnp.asarray(successes, jnp.int8), jnp.asarray(trials, jnp.int8))
 
 
 def known_of(

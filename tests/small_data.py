@@ -2,13 +2,19 @@
 
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from pathlib import Path
 
 import jax
 import numpy as np
+import pandas as pd
+import pytest
 
+from bayesirt import Priors
 from bayesirt.data.cells import SparseCells
 from bayesirt.data.responses import Responses
 
+PRIORS = [Priors(), Priors(slopes="free"), Priors(slopes="rasch"), Priors(kind="fixed")]
+each_prior = pytest.mark.parametrize("priors", PRIORS, ids=Priors.describe)
 EXTREMES = {
     "all right": np.ones((4, 3)),
     "all wrong": np.zeros((4, 3)),
@@ -38,3 +44,8 @@ def in_32_bits() -> AbstractContextManager[None]:
     if hasattr(jax, "enable_x64"):
         return jax.enable_x64(False)
     return jax.experimental.disable_x64()
+
+
+def write_table(path: Path, rows: pd.DataFrame) -> Path:
+    rows.to_parquet(path) if path.suffix == ".parquet" else rows.to_csv(path, index=False)
+    return path

@@ -18,7 +18,7 @@ from laplace_algebra import (
 )
 from numpyro.infer.util import log_density
 from scipy.stats import multivariate_normal
-from small_data import masked_counts
+from small_data import PRIORS, each_prior, masked_counts
 
 from bayesirt import Priors, Responses, RunOptions, fit_cbmm
 from bayesirt.estimators.joint.density import (
@@ -36,8 +36,6 @@ from bayesirt.inference.laplace import Search, sample_laplace
 from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.models import TwoPL
 
-PRIORS = [Priors(), Priors(slopes="free"), Priors(slopes="rasch"), Priors(kind="fixed")]
-each_prior = pytest.mark.parametrize("priors", PRIORS, ids=Priors.describe)
 each_side = pytest.mark.parametrize("eliminate", ["items", "subjects"])
 SIDES = [(PRIORS[0], "items"), (PRIORS[0], "subjects"), (PRIORS[1], "items")]
 SIDES += [(PRIORS[2], "subjects"), (PRIORS[3], "items")]

@@ -7,6 +7,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 from laplace_algebra import variances_of
 from lart_data import simulate_lart, some_missing
+from lart_prior import log_lengths
 from numpyro.infer.util import log_density
 
 from bayesirt import RunOptions, sample_posterior
@@ -60,9 +61,7 @@ def readable_density(link: str):
     integral is proportional to the density where they are most likely.
     """
     successes, trials = (m.astype(int) for m in TINY.cells.matrices())
-    listed = TINY.cells.listed()
-    logs = np.full(trials.shape, np.nan)
-    logs[listed.subject, listed.item] = np.log(TINY.latency)
+    logs = log_lengths(TINY)
     lengths = [LENGTHS[name] for name in ("phi", "omega", "lam")]
     evidence = tiny_latencies().speed_evidence(*lengths)
 

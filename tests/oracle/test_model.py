@@ -9,7 +9,7 @@ import pytest
 from numpyro.infer.util import log_density
 from scipy.special import expit, gammaln
 from scipy.stats import halfnorm, lognorm, norm
-from small_data import as_sparse
+from small_data import PRIORS, as_sparse, each_prior, masked_counts
 
 from bayesirt import Priors, fit_cbmm
 from bayesirt.data.responses import Responses
@@ -18,22 +18,7 @@ from bayesirt.likelihood.cell_sums import DenseLayout, SparseLayout, layout_of, 
 from bayesirt.likelihood.families import LOGIT, logit_bound, logit_terms
 from bayesirt.models import TwoPL
 
-PRIORS = [
-    Priors(),
-    Priors(slopes="free"),
-    Priors(slopes="rasch"),
-    Priors(kind="fixed"),
-]
-each_prior = pytest.mark.parametrize("priors", PRIORS, ids=Priors.describe)
 each_layout = pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
-
-
-def masked_counts(n_subjects: int, n_items: int, seed: int = 1) -> Responses:
-    rng = np.random.default_rng(seed)
-    trials = rng.integers(1, 5, (n_subjects, n_items)) * (rng.uniform(size=(n_subjects, 1)) < 0.8)
-    trials = trials * (rng.uniform(size=trials.shape) < 0.7)
-    trials[0], trials[:, 0] = 3, 2
-    return Responses.from_arrays(rng.binomial(trials, 0.6), trials)
 
 
 def layouts(responses: Responses, sparse: bool) -> DenseLayout | SparseLayout:
@@ -186,7 +171,7 @@ def test_hand_written_gradient_equals_automatic_differentiation(sparse):
             np.testing.assert_allclose(own, other, rtol=1e-11, atol=1e-11)
 
 
-TINY = masked_counts(5, 4, seed=3)
+TINY = masked_counts(5, 4)
 
 
 def flat(values: dict[str, jax.Array]) -> jax.Array:

@@ -2,15 +2,15 @@
 
 from pathlib import Path
 
-import jax
 import numpy as np
 import pandas as pd
 import pytest
+from agreement import assert_engines_agree, drawn_by_both
 
 from bayesirt import Posterior, Priors, Responses, RunOptions, read_responses
 from bayesirt.data.clusters import Clusters
 from bayesirt.errors import ResponseError
-from bayesirt.inference.engines import plan_engine, sample_posterior
+from bayesirt.inference.engines import plan_engine
 from bayesirt.models import TwoPL
 from bayesirt.ranking.ability_sources import ability_sources
 from bayesirt.ranking.settings import Settings
@@ -167,19 +167,12 @@ def test_planted_skills_are_recovered_by_both_engines():
         answers.subjects, answers.items, answers.cells,
         subject_metadata=told.set_axis(list(answers.subjects)),
     )  # fmt: skip
-    model, draws = TwoPL(Priors(ability="(1|llm) + (1|scaffold)")), {}
-    for engine in ("blocked", "nuts"):
-        options = RunOptions(num_warmup=400, num_samples=500, num_chains=2)
-        draws[engine] = sample_posterior(
-            answers, key=jax.random.key(1), model=model, engine=engine, options=options
-        )
+    options = RunOptions(num_warmup=400, num_samples=500, num_chains=2)
+    model = TwoPL(Priors(ability="(1|llm) + (1|scaffold)"))
+    draws = drawn_by_both(answers, model=model, options=options)
     found = ability_sources(draws["blocked"]).of_factor("llm").set_index("level").sort_index()
     truth = (llm - llm.mean()) / theta.std()
     assert np.corrcoef(found["effect"], truth)[0, 1] > 0.95
     assert ((found["low"] < truth) & (truth < found["high"])).mean() > 0.6
-    for name in ("theta", "d", "skill_llm", "skill_scaffold", "sigma_theta"):
-        blocked, nuts = (draws[x].dataset[name] for x in ("blocked", "nuts"))
-        sd = nuts.std(("chain", "draw"))
-        away = (blocked.mean(("chain", "draw")) - nuts.mean(("chain", "draw"))) / sd
-        assert float(np.abs(away).max()) < 0.45, name
-        assert float(np.abs(np.log(blocked.std(("chain", "draw")) / sd)).max()) < 0.35, name
+    names = ("theta", "d", "skill_llm", "skill_scaffold", "sigma_theta")
+    assert_engines_agree(draws, names, 0.45, 0.35)

@@ -9,7 +9,7 @@ import pytest
 from numpyro.infer import MCMC
 from passes_of_one import one_ability
 from scipy.stats import kstest, loggamma, multivariate_normal
-from small_data import as_sparse, in_32_bits, masked_counts
+from small_data import PRIORS, as_sparse, each_prior, in_32_bits, masked_counts
 
 from bayesirt import Priors, RunOptions, fit_cbmm
 from bayesirt.data.responses import Responses
@@ -35,8 +35,6 @@ from bayesirt.likelihood.cell_sums import layout_of
 from bayesirt.likelihood.families import FAMILIES, LOGIT
 from bayesirt.models import TwoPL
 
-PRIORS = [Priors(), Priors(slopes="free"), Priors(slopes="rasch"), Priors(kind="fixed")]
-each_prior = pytest.mark.parametrize("priors", PRIORS, ids=Priors.describe)
 N, J = 5, 4
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from numpyro.infer.util import log_density
 from scipy.special import expit
+from small_data import write_table as write
 
 from bayesirt import Responses, RunOptions, read_responses, sample_posterior
 from bayesirt.data.clusters import Clusters
@@ -123,11 +124,6 @@ def test_group_moves_keep_eta_and_know_their_jacobian(name):
     )
     matrix = jax.jit(along)(flat)
     assert float(log_jacobian) == pytest.approx(np.linalg.slogdet(matrix)[1], abs=1e-12)
-
-
-def write(path: Path, rows: pd.DataFrame) -> Path:
-    rows.to_parquet(path) if path.suffix == ".parquet" else rows.to_csv(path, index=False)
-    return path
 
 
 @pytest.mark.parametrize("name", ["r.csv", "r.parquet"])

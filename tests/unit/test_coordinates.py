@@ -4,14 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from small_data import EXTREMES
+from small_data import EXTREMES, PRIORS
 
-from bayesirt import Priors, RunOptions, fit_cbmm, sample_posterior
+from bayesirt import RunOptions, fit_cbmm, sample_posterior
 from bayesirt.data.responses import Responses
 from bayesirt.inference.nuts import posterior_target
 from bayesirt.models import TwoPL
-
-PRIORS = [Priors(), Priors(slopes="free"), Priors(slopes="rasch"), Priors(kind="fixed")]
 
 
 @pytest.mark.slow

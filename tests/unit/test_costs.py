@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from small_data import write_table as write
 
 from bayesirt import Responses, read_responses
 from bayesirt.data.costs import costs_of_rows
@@ -24,11 +25,6 @@ ROWS = pd.DataFrame(
     columns=["subject", "item", "score", "cost_usd"],
 )
 MEANS = [0.1, 0.6, 1.1, 1.6]
-
-
-def write(path: Path, rows: pd.DataFrame) -> Path:
-    rows.to_parquet(path) if path.suffix == ".parquet" else rows.to_csv(path, index=False)
-    return path
 
 
 @pytest.mark.parametrize("name", ["r.csv", "r.parquet"])

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
-import jax
 import numpy as np
 import pandas as pd
 import pytest
+from agreement import assert_engines_agree, drawn_by_both
 from numpyro.handlers import seed, trace
 
 from bayesirt import Posterior, Priors, Responses, RunOptions, read_responses
@@ -14,7 +14,7 @@ from bayesirt.data.clusters import Clusters
 from bayesirt.data.difficulty import columns_of, design_of, parts_of
 from bayesirt.data.facets import explained_by, groups_of
 from bayesirt.errors import ResponseError
-from bayesirt.inference.engines import plan_engine, sample_posterior
+from bayesirt.inference.engines import plan_engine
 from bayesirt.models import Continuous, Graded, LaRT, Normal, Repeats, ThreePL, TwoPL
 from bayesirt.models.named import model_named
 from bayesirt.ranking.difficulty_sources import difficulty_sources
@@ -292,13 +292,9 @@ def test_planted_severities_are_recovered_by_both_engines():
     answers = Responses.from_arrays(right.astype(int))
     answers = replace(answers, item_metadata=told.set_axis(list(answers.items)))
     model = TwoPL(Priors(difficulty="log(minutes) + (1|judge) + (1|question)"))
-    found = {}
-    for engine in ("blocked", "nuts"):
-        options = RunOptions(num_warmup=300, num_samples=500, num_chains=2)
-        posterior = sample_posterior(
-            answers, key=jax.random.key(1), model=model, engine=engine, options=options
-        )
-        found[engine] = posterior
+    options = RunOptions(num_warmup=300, num_samples=500, num_chains=2)
+    draws = drawn_by_both(answers, model=model, options=options)
+    for posterior in draws.values():
         effects = difficulty_sources(posterior).of_factor("judge").set_index("level").sort_index()
         away = severity - severity.mean()
         assert np.corrcoef(effects["effect"], away)[0, 1] > 0.99
@@ -306,11 +302,6 @@ def test_planted_severities_are_recovered_by_both_engines():
         assert (away < effects["high"]).all()
         slope = difficulty_sources(posterior).slopes.iloc[0]
         assert slope["low"] < minutes < slope["high"]
-    means, sds = (
-        {name: getattr(x.reported.dataset, what)(("chain", "draw")) for name, x in found.items()}
-        for what in ("mean", "std")
-    )
-    for name in ("theta", "d", "beta", "effect_judge", "effect_question", "sigma_effect_question"):
-        away = (means["blocked"][name] - means["nuts"][name]) / sds["nuts"][name]
-        assert float(np.abs(away).max()) < 0.45, name
-        assert float(np.abs(np.log(sds["blocked"][name] / sds["nuts"][name])).max()) < 0.35, name
+    names = ("theta", "d", "beta", "effect_judge", "effect_question", "sigma_effect_question")
+    reported = {engine: posterior.reported for engine, posterior in draws.items()}
+    assert_engines_agree(reported, names, 0.45, 0.35)

@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
+from agreement import assert_engines_agree, drawn_by_both
 
 from bayesirt import Posterior, Priors, Responses, RunOptions
 from bayesirt.checks.fit.item_pairs import local_dependence
@@ -142,18 +143,9 @@ def test_clusters_with_groups_are_refused_with_the_way_out():
 @pytest.mark.slow
 def test_nuts_agrees_on_abilities_in_general_and_in_groups():
     _, answers = grouped(20, 6, 4, 1.0)
-    options, draws = RunOptions(num_warmup=500, num_samples=750, num_chains=2), {}
-    for engine in ("blocked", "nuts"):
-        draws[engine] = sample_posterior(
-            answers, key=jax.random.key(3), model=TwoPL(Priors(groups="stem")),
-            engine=engine, options=options,
-        )  # fmt: skip
-    for name in ("theta", "d", "sigma_group"):
-        blocked, nuts = (draws[x].dataset[name] for x in ("blocked", "nuts"))
-        sd = nuts.std(("chain", "draw"))
-        away = (blocked.mean(("chain", "draw")) - nuts.mean(("chain", "draw"))) / sd
-        assert float(np.abs(away).max()) < 0.35, name
-        assert float(np.abs(np.log(blocked.std(("chain", "draw")) / sd)).max()) < 0.3, name
+    options = RunOptions(num_warmup=500, num_samples=750, num_chains=2)
+    draws = drawn_by_both(answers, model=TwoPL(Priors(groups="stem")), options=options)
+    assert_engines_agree(draws, ("theta", "d", "sigma_group"), 0.35, 0.3)
 
 
 @pytest.mark.slow

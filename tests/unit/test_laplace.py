@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from conftest import simulate
 from laplace_algebra import start_of, variances_of
-from small_data import EXTREMES, as_sparse, in_32_bits
+from small_data import EXTREMES, PRIORS, as_sparse, in_32_bits
 
 from bayesirt import (
     PointEstimate,
@@ -31,7 +31,6 @@ from bayesirt.estimators.joint.mode import Mode, find_mode
 from bayesirt.inference.laplace import ApproximationWarning, Search, draw_sites, sample_laplace
 from bayesirt.models import TwoPL
 
-PRIORS = [Priors(), Priors(slopes="free"), Priors(slopes="rasch"), Priors(kind="fixed")]
 KEY = jax.random.key(0)
 TALL = simulate(24, 20)[0]
 

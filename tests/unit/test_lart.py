@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from lart_data import simulate_lart, some_missing, with_lengths
+from lart_prior import log_lengths
 from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.stats import kstest, norm
@@ -41,13 +42,6 @@ PHI, OMEGA, LAM = RNG.normal(1, 0.3, 20), RNG.normal(5, 1, 20), RNG.uniform(0.5,
 @cache
 def estimate() -> PointEstimate:
     return fit_lart(RESPONSES)
-
-
-def log_lengths(responses: Responses) -> np.ndarray:
-    matrix = np.full(responses.cells.shape, np.nan)
-    listed = responses.cells.listed()
-    matrix[listed.subject, listed.item] = np.log(responses.latency)
-    return matrix
 
 
 @pytest.mark.parametrize("responses", [MISSING, as_sparse(MISSING)], ids=["dense", "sparse"])

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
-from mirt_data import simulated
+from mirt_data import simulated, some_layout
 from numpyro.distributions import Wishart, WishartCholesky
 from small_data import in_32_bits
 
@@ -55,13 +55,6 @@ def some_sites() -> dict[str, jax.Array]:
 SITES = some_sites()
 
 
-def some_layout() -> DenseLayout:
-    rng = np.random.default_rng(4)
-    trials = rng.integers(0, 3, (N_SUBJECTS, N_ITEMS))
-    successes = rng.binomial(trials, 0.6)
-    return DenseLayout(jnp.asarray(successes, jnp.int8), jnp.asarray(trials, jnp.int8))
-
-
 def passes_over(layout: DenseLayout) -> Passes:
     return Passes(layout, LOGIT, Loadings(N_ITEMS, K), jnp.float64)
 
@@ -77,7 +70,7 @@ def both_derivatives(function, at: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def test_items_know_their_density_and_its_derivatives():
-    layout = some_layout()
+    layout = some_layout(N_SUBJECTS, N_ITEMS)
     passes, rows, share = passes_over(layout), WAY.packed(SITES), 0.4
 
     @jax.jit
@@ -193,7 +186,7 @@ def test_axes_are_drawn_from_their_density(monkeypatch):
 def test_a_sweep_works_in_32_bits():
     with in_32_bits():
         sites = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), SITES)
-        moves = moves_of(WAY, some_layout())
+        moves = moves_of(WAY, some_layout(N_SUBJECTS, N_ITEMS))
         position, statistics = jax.jit(BlockedNewton(moves).sweep)(jax.random.key(1), sites)
     for value in (*position.values(), *statistics.values()):
         assert value.dtype == jnp.float32

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from mirt_data import some_layout
 
 from bayesirt.inference import q_mirt_moves
 from bayesirt.inference.q_mirt_moves import ByQMatrix, scales_stretched
@@ -14,7 +15,6 @@ from bayesirt.inference.q_mirt_rotations import (
     turned,
     turned_sites,
 )
-from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.likelihood.families import LOGIT
 from bayesirt.likelihood.loadings import Loadings
 from bayesirt.likelihood.passes import Passes
@@ -52,16 +52,9 @@ def some_sites(structure: str) -> dict[str, jax.Array]:
     return {name: jnp.asarray(0.5 * rng.normal(size=shape)) for name, shape in shapes.items()}
 
 
-def some_layout() -> DenseLayout:
-    rng = np.random.default_rng(4)
-    trials = rng.integers(0, 3, (N_SUBJECTS, len(NEEDS)))
-    successes = rng.binomial(trials, 0.6)
-    return DenseLayout(jnp.asarray(successes, jnp.int8), jnp.asarray(trials, jnp.int8))
-
-
 @pytest.mark.slow
 def test_sums_of_items_are_the_derivatives_by_their_coefficients():
-    sites, layout = some_sites("independent"), some_layout()
+    sites, layout = some_sites("independent"), some_layout(N_SUBJECTS, len(NEEDS))
     way = way_of("independent")
     passes = Passes(layout, LOGIT, PATTERN, jnp.float64)
     coefficients = way.coefficients(sites, way.packed(sites))
@@ -81,7 +74,7 @@ def test_sums_of_items_are_the_derivatives_by_their_coefficients():
 
 
 def test_blocks_of_rows_say_what_one_block_says():
-    sites, layout = some_sites("independent"), some_layout()
+    sites, layout = some_sites("independent"), some_layout(N_SUBJECTS, len(NEEDS))
     way = way_of("independent")
     coefficients = way.coefficients(sites, way.packed(sites))
     whole, cut = (
@@ -145,7 +138,7 @@ def test_scales_know_their_density(structure, monkeypatch):
 @pytest.mark.parametrize("structure", ["correlated", "general"])
 def test_correlations_that_carry_abilities_know_their_density(structure, monkeypatch):
     """With the abilities' independent parts held: prior of the correlations, and all answers."""
-    way, layout = way_of(structure), some_layout()
+    way, layout = way_of(structure), some_layout(N_SUBJECTS, len(NEEDS))
     name = "root" if structure == "correlated" else "general"
     seen = {}
 

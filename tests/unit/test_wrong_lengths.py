@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from arviz_stats import loo
 from lart_data import simulate_lart, some_missing, with_lengths
+from lart_prior import log_lengths, some_sites, unconstrained
 from scipy.stats import binom, norm
 from small_data import as_sparse
 
@@ -27,23 +28,11 @@ MISSING = some_missing(6, 5)
 SUCCESSES, TRIALS = MISSING.cells.matrices()
 WRONG = (TRIALS - SUCCESSES) / np.maximum(TRIALS, 1)
 DELTA = np.linspace(-0.5, 1, 5)
+LOG_LENGTHS = log_lengths(MISSING)
 BOTH = pytest.mark.parametrize("responses", [MISSING, as_sparse(MISSING)], ids=["dense", "sparse"])
 
 
-def log_lengths() -> np.ndarray:
-    matrix = np.full(TRIALS.shape, np.nan)
-    listed = MISSING.cells.listed()
-    matrix[listed.subject, listed.item] = np.log(MISSING.latency)
-    return matrix
-
-
-def some_sites() -> dict[str, jax.Array]:
-    """Return unconstrained sites of plain LaRT."""
-    sites = {"rho": jnp.array(-0.4), "theta": jnp.linspace(-1, 1, 6), "tau": jnp.linspace(-1, 1, 6)}
-    for name, mean in {"a": 1.0, "d": 0.0, "phi": 1.0, "omega": 5.0, "lam": 0.0}.items():
-        sites |= {f"mu_{name}": jnp.array(mean), f"sigma_{name}": jnp.array(-0.5)}
-        sites[name] = mean + jnp.linspace(-0.4, 0.4, 5)
-    return sites | {"mu_b": jnp.zeros(()), "mu_tau": jnp.zeros(())}
+SITES = unconstrained(some_sites(1, (6, 5)))
 
 
 def some_posterior(
@@ -66,7 +55,7 @@ def test_sums_are_those_over_the_lengths_with_wrong_ones_taken_out(responses):
     layout = layout_of(responses)
     latencies = latencies_of(responses, layout, wrong_lengths=True)
     found = latencies.without_wrong(jnp.asarray(DELTA))
-    x = log_lengths() - np.asarray(latencies.centre) - DELTA * WRONG
+    x = LOG_LENGTHS - np.asarray(latencies.centre) - DELTA * WRONG
     np.testing.assert_allclose(found.total, np.nansum(x, 0), rtol=1e-10)
     np.testing.assert_allclose(found.squares, np.nansum(x**2, 0), rtol=1e-10)
     tau, weight = np.linspace(-1, 1, 6), np.linspace(1, 2, 5)
@@ -75,13 +64,13 @@ def test_sums_are_those_over_the_lengths_with_wrong_ones_taken_out(responses):
     np.testing.assert_allclose(sums[1], np.nan_to_num(x) @ weight, rtol=1e-10)
     assert found.wrong is None
     assert TRIALS.max() > 1
-    assert 0 < np.isnan(log_lengths()[TRIALS > 0]).mean() < 1
+    assert 0 < np.isnan(LOG_LENGTHS[TRIALS > 0]).mean() < 1
 
 
 @BOTH
 def test_counts_are_exact_shares(responses):
     latencies = latencies_of(responses, layout_of(responses), wrong_lengths=True)
-    seen = np.isfinite(log_lengths())
+    seen = np.isfinite(LOG_LENGTHS)
     np.testing.assert_allclose(latencies.wrong.w, (WRONG * seen).sum(0), rtol=1e-14)
     np.testing.assert_allclose(latencies.wrong.ww, (WRONG**2 * seen).sum(0), rtol=1e-14)
 
@@ -99,10 +88,10 @@ def test_steps_on_lengths_see_them_with_wrong_ones_taken_out(responses):
     of_delta = {"mu_delta": jnp.zeros(()), "sigma_delta": jnp.zeros(()), "delta": DELTA}
     latencies = latencies_of(responses, layout_of(responses), wrong_lengths=True)
     key, wrong = jax.random.key(0), WithLengths(LaRT(wrong_lengths=True))
-    one, said = draw_lengths(wrong, latencies, key, some_sites() | of_delta)
-    shorter = replace(with_lengths(MISSING, log_lengths() - DELTA * WRONG), cells=responses.cells)
+    one, said = draw_lengths(wrong, latencies, key, SITES | of_delta)
+    shorter = replace(with_lengths(MISSING, LOG_LENGTHS - DELTA * WRONG), cells=responses.cells)
     plain = latencies_of(shorter, layout_of(shorter))
-    other, said_other = draw_lengths(WithLengths(LaRT()), plain, key, some_sites())
+    other, said_other = draw_lengths(WithLengths(LaRT()), plain, key, SITES)
     for name in ("phi", "omega", "lam"):
         np.testing.assert_allclose(one[name], other[name], rtol=1e-9, err_msg=name)
     assert "delta" not in other
