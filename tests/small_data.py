@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit
 
 from bayesirt import Priors
 from bayesirt.data.cells import SparseCells
@@ -23,6 +24,10 @@ EXTREMES = {
     "half empty": np.where(np.eye(4, 3) > 0, 1, [[np.nan, 0, 1]]),
 }
 """Answers that say little of some subject or item."""
+each_extreme = pytest.mark.parametrize(
+    ("priors", "y"),
+    [(PRIORS[0], y) for y in EXTREMES.values()] + [(p, EXTREMES["separated"]) for p in PRIORS[1:]],
+)
 
 
 def masked_counts(n_subjects: int, n_items: int) -> Responses:
@@ -32,6 +37,15 @@ def masked_counts(n_subjects: int, n_items: int) -> Responses:
     trials = trials * (rng.uniform(size=trials.shape) < 0.7)
     trials[0], trials[:, 0] = 3, 2
     return Responses.from_arrays(rng.binomial(trials, 0.6), trials)
+
+
+def model_counts(n_subjects: int, n_items: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return successes and one to five trials of the 2PL, about a third of the cells missing."""
+    rng = np.random.default_rng(seed)
+    theta, a = rng.normal(size=(n_subjects, 1)), np.exp(0.4 * rng.normal(size=n_items))
+    p = expit(theta * a + rng.normal(size=n_items))
+    trials = rng.integers(1, 6, p.shape) * (rng.uniform(size=p.shape) < 0.7)
+    return rng.binomial(trials, p), trials
 
 
 def as_sparse(responses: Responses) -> Responses:

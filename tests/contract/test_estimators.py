@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
-from small_data import as_sparse, in_32_bits
+from small_data import as_sparse, in_32_bits, model_counts
 
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.cbmm import WeakPrior, fit_cbmm
@@ -41,15 +41,7 @@ each_large_joint_estimator = pytest.mark.parametrize(
 PARAMETERS = ("theta", "a", "d", "theta_se", "a_se", "d_se", "theta_centre")
 
 
-def simulated(n_subjects: int, n_items: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    theta, a = rng.normal(size=(n_subjects, 1)), np.exp(0.4 * rng.normal(size=n_items))
-    p = expit(theta * a + rng.normal(size=n_items))
-    trials = rng.integers(1, 6, p.shape) * (rng.uniform(size=p.shape) < 0.7)
-    return rng.binomial(trials, p), trials
-
-
-SUCCESSES, TRIALS = simulated(30, 20)
+SUCCESSES, TRIALS = model_counts(30, 20)
 COUNTS = Responses.from_arrays(SUCCESSES, TRIALS)
 
 
@@ -84,6 +76,31 @@ def test_result_is_complete(fit):
     assert len(table) == 30 + 20 + 20
 
 
+NOTHING = WeakPrior(0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("fit", "prior"),
+    [
+        (partial(fit_cbmm, step="newton", prior=NOTHING, start="logits", tol=1e-4), NOTHING),
+        (fit_spectral, WeakPrior()),
+    ],
+    ids=["cbmm newton", "spectral"],
+)
+def test_standard_errors_are_the_inverse_information_of_each_block(fit, prior):
+    point = fit(COUNTS)
+    theta, a = point["theta"], point["a"]
+    p = expit(np.outer(theta, a) + point["d"])
+    w = TRIALS * p * (1 - p)
+    np.testing.assert_allclose(point["theta_se"], (w @ a**2 + prior.theta_precision) ** -0.5)
+    x = np.stack([theta, np.ones_like(theta)], 1)
+    of_prior = np.diag([prior.a_precision, prior.d_precision])
+    for j in range(20):
+        covariance = np.linalg.inv(x.T @ (w[:, j, None] * x) + of_prior)
+        np.testing.assert_allclose([point["a_se"][j], point["d_se"][j]], np.diag(covariance) ** 0.5)
+        assert point["theta_centre"][j] == pytest.approx(-covariance[0, 1] / covariance[0, 0])
+
+
 @each_estimator
 def test_trace_goes_down_to_the_end(fit):
     point = fit(COUNTS)
@@ -113,7 +130,7 @@ def test_order_of_subjects_and_items_does_not_matter(fit):
 @each_blockwise_estimator
 def test_unobserved_cells_say_nothing(fit):
     """A block without a cell in common with the rest is as good as absent."""
-    (y, n), (other_y, other_n) = simulated(30, 20), simulated(8, 7, seed=5)
+    (y, n), (other_y, other_n) = model_counts(30, 20), model_counts(8, 7, seed=5)
     n[0], n[:, 0], other_n[0], other_n[:, 0] = 2, 2, 1, 1
     y, other_y = np.minimum(y, n), np.minimum(other_y, other_n)
     both = np.zeros((2, 38, 27), int)
@@ -159,7 +176,7 @@ def test_trials_equal_repeated_rows_of_a_table(fit):
 @pytest.mark.parametrize("axis", [0, 1], ids=["subjects", "items"])
 def test_n_trials_equal_n_copies(fit, axis):
     """Copies of a row share its answer, so each needs an n-th of the prior of the row."""
-    y = (simulated(30, 20)[0] > 0).astype(int)
+    y = (model_counts(30, 20)[0] > 0).astype(int)
     rng = np.random.default_rng(0)
     start = [rng.normal(size=30), np.exp(rng.normal(size=20)), rng.normal(size=20)]
     n = 3
@@ -249,7 +266,7 @@ def test_saved_estimate_comes_back(fit, tmp_path):
 @pytest.mark.slow
 @each_large_joint_estimator
 def test_32_bits_do_at_a_thousand_squared(fit):
-    y, n = simulated(1000, 1000)
+    y, n = model_counts(1000, 1000)
     responses = Responses.from_arrays(y, n)
     with in_32_bits():
         short = fit(responses)

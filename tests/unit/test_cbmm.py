@@ -4,9 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from conftest import simulate
 from scipy.optimize import minimize
 from scipy.special import expit
-from small_data import in_32_bits
+from small_data import in_32_bits, model_counts
 
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.block_mm import init_mm, mm_step
@@ -21,25 +22,7 @@ from bayesirt.point_estimate import PointEstimate
 each_step = pytest.mark.parametrize("step", ["mm", "newton"])
 
 
-def drawn(n_subjects: int, n_items: int, seed: int = 0) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    theta, a = rng.normal(size=(n_subjects, 1)), np.exp(0.4 * rng.normal(size=n_items))
-    return expit(theta * a + rng.normal(size=n_items))
-
-
-def complete(n_subjects: int, n_items: int) -> Responses:
-    p = drawn(n_subjects, n_items)
-    return Responses.from_arrays((np.random.default_rng(1).uniform(size=p.shape) < p).astype(int))
-
-
-def masked_counts(n_subjects: int, n_items: int) -> Responses:
-    p = drawn(n_subjects, n_items)
-    rng = np.random.default_rng(1)
-    trials = rng.integers(1, 6, p.shape) * (rng.uniform(size=p.shape) < 0.6)
-    return Responses.from_arrays(rng.binomial(trials, p), trials)
-
-
-COMPLETE, COUNTS = complete(40, 25), masked_counts(40, 25)
+COMPLETE, COUNTS = simulate(40, 25)[0], Responses.from_arrays(*model_counts(40, 25))
 each_data = pytest.mark.parametrize("responses", [COMPLETE, COUNTS], ids=["complete", "counts"])
 
 
@@ -186,7 +169,7 @@ each_start = pytest.mark.parametrize("start_of", [random_start, row_and_column_l
 @pytest.mark.slow
 @each_start
 def test_newton_needs_at_most_a_third_of_the_passes(start_of):
-    responses = complete(200, 100)
+    responses = simulate(200, 100)[0]
     mm, newton = compare_passes(responses, start_of(responses))
     assert newton <= mm / 3
 
@@ -231,19 +214,6 @@ def test_temperature_stretches_a_and_d_and_nothing_else():
     assert warm.log_likelihood == pytest.approx(plain.log_likelihood, rel=1e-9)
 
 
-def test_standard_errors_are_the_inverse_information_of_each_block():
-    prior = WeakPrior(0, 0, 0)
-    fit = fit_cbmm(COUNTS, step="newton", prior=prior, start="logits", tol=1e-4)
-    theta, a = fit["theta"], fit["a"]
-    p = expit(np.outer(theta, a) + fit["d"])
-    w = COUNTS.cells.matrices()[1] * p * (1 - p)
-    np.testing.assert_allclose(fit["theta_se"], (w @ a**2) ** -0.5)
-    for j in range(COUNTS.n_items):
-        x = np.stack([theta, np.ones_like(theta)], 1)
-        covariance = np.linalg.inv(x.T @ (w[:, j, None] * x))
-        np.testing.assert_allclose([fit["a_se"][j], fit["d_se"][j]], np.sqrt(np.diag(covariance)))
-
-
 def test_random_start_needs_a_key_and_is_reproducible():
     with pytest.raises(ValueError, match="needs key="):
         fit_cbmm(COMPLETE, step="mm")
@@ -275,10 +245,9 @@ def test_loop_stops_when_the_change_is_small():
 @pytest.fixture(scope="module")
 def large() -> Responses:
     """Return more cells than one block of rows holds, of which some are missing."""
-    p = drawn(1061, 1000, seed=2)
-    rng = np.random.default_rng(3)
-    trials = (rng.uniform(size=p.shape) < 0.97).astype(int)
-    return Responses.from_arrays(trials * (rng.uniform(size=p.shape) < p), trials)
+    y = simulate(1061, 1000, seed=2)[0].cells.matrices()[0]
+    trials = (np.random.default_rng(3).uniform(size=y.shape) < 0.97).astype(int)
+    return Responses.from_arrays(trials * y, trials)
 
 
 def test_blocks_of_rows_change_no_sum(large):

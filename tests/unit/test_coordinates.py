@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from small_data import EXTREMES, PRIORS
+from small_data import each_extreme
 
 from bayesirt import RunOptions, fit_cbmm, sample_posterior
 from bayesirt.data.responses import Responses
@@ -13,10 +13,7 @@ from bayesirt.models import TwoPL
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("priors", "y"),
-    [(PRIORS[0], y) for y in EXTREMES.values()] + [(p, EXTREMES["separated"]) for p in PRIORS[1:]],
-)
+@each_extreme
 def test_density_has_a_gradient_where_the_estimate_rests_on_its_prior(priors, y):
     responses = Responses.from_arrays(y)
     point = fit_cbmm(responses)

@@ -10,19 +10,12 @@ from conftest import simulate
 from scipy.optimize import minimize
 from scipy.special import expit
 from scipy.stats import spearmanr
+from small_data import model_counts
 
 from bayesirt import ResponseError, Responses, fit_cbmm, fit_joint_map
 
 SHAPES = {"keeps subjects": (30, 20), "keeps items": (30, 9)}
 each_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-
-
-def counts(n_subjects: int, n_items: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    theta, a = rng.normal(size=(n_subjects, 1)), np.exp(0.4 * rng.normal(size=n_items))
-    p = expit(theta * a + rng.normal(size=n_items))
-    trials = rng.integers(1, 5, p.shape) * (rng.uniform(size=p.shape) < 0.7)
-    return rng.binomial(trials, p), trials
 
 
 def split(x: np.ndarray, n_subjects: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -81,7 +74,7 @@ def plain_hessian(x: np.ndarray, y: np.ndarray, n: np.ndarray) -> np.ndarray:
 @each_shape
 def test_estimate_and_its_errors_equal_plain_ones(shape):
     """With trials and missing cells; errors by the delta method from the dense inverse."""
-    y, n = counts(*shape)
+    y, n = model_counts(*shape, seed=1)
     point = fit_joint_map(Responses.from_arrays(y, n))
     x = plain_optimum(y, n)
     own = np.concatenate([point[name] for name in ("theta", "a", "d")])
@@ -98,7 +91,7 @@ def test_estimate_and_its_errors_equal_plain_ones(shape):
 
 
 def test_other_priors_reach_the_same_optimum_as_a_plain_optimiser():
-    y, n = counts(30, 20, seed=3)
+    y, n = model_counts(30, 20, seed=3)
     point = fit_joint_map(Responses.from_arrays(y, n), log_a_sd=0.2, b_sd=1.0)
     own = np.concatenate([point[name] for name in ("theta", "a", "d")])
     expected = standardised(plain_optimum(y, n, 0.2, 1.0), 30)
@@ -108,7 +101,7 @@ def test_other_priors_reach_the_same_optimum_as_a_plain_optimiser():
 @each_shape
 def test_last_steps_converge_quadratically(shape):
     """In units of the log density, what a step gains is at most the square of the one before."""
-    point = fit_joint_map(Responses.from_arrays(*counts(*shape)))
+    point = fit_joint_map(Responses.from_arrays(*model_counts(*shape, seed=1)))
     gains = -np.diff(point.trace)
     assert (gains >= -1e-12 * point.trace[0]).all()
     near = [(one, two) for one, two in pairwise(gains) if 1e-5 < one < 0.5]
@@ -119,7 +112,7 @@ def test_last_steps_converge_quadratically(shape):
 
 @pytest.mark.slow
 def test_block_without_a_cell_in_common_says_nothing():
-    (y, n), (other_y, other_n) = counts(30, 20), counts(8, 7, seed=5)
+    (y, n), (other_y, other_n) = model_counts(30, 20), model_counts(8, 7, seed=5)
     both = np.zeros((2, 38, 27), int)
     both[:, :30, :20], both[:, 30:, 20:] = (y, n), (other_y, other_n)
 

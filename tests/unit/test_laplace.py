@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from conftest import simulate
 from laplace_algebra import start_of, variances_of
-from small_data import EXTREMES, PRIORS, as_sparse, in_32_bits
+from small_data import PRIORS, as_sparse, each_extreme, in_32_bits
 
 from bayesirt import (
     PointEstimate,
@@ -142,10 +142,7 @@ def test_float32_throughout_agrees_with_float64():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:laplace")
-@pytest.mark.parametrize(
-    ("priors", "y"),
-    [(PRIORS[0], y) for y in EXTREMES.values()] + [(p, EXTREMES["separated"]) for p in PRIORS[1:]],
-)
+@each_extreme
 def test_extremes_have_finite_draws(priors, y):
     responses = Responses.from_arrays(y)
     posterior = sample_laplace(

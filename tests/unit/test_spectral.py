@@ -100,19 +100,6 @@ def test_item_that_contradicts_the_rest_has_a_negative_or_no_slope():
     np.testing.assert_array_equal(positive["theta"], free["theta"])
 
 
-def test_standard_errors_are_the_inverse_information_of_each_block(small):
-    point = fit_spectral(small)
-    theta, a = point["theta"], point["a"]
-    p = expit(np.outer(theta, a) + point["d"])
-    w = p * (1 - p)
-    np.testing.assert_allclose(point["theta_se"], (w @ a**2 + 1) ** -0.5)
-    x = np.stack([theta, np.ones_like(theta)], 1)
-    for j in range(small.n_items):
-        covariance = np.linalg.inv(x.T @ (w[:, j, None] * x) + np.diag([0.25, 0.04]))
-        np.testing.assert_allclose([point["a_se"][j], point["d_se"][j]], np.diag(covariance) ** 0.5)
-        assert point["theta_centre"][j] == pytest.approx(-covariance[0, 1] / covariance[0, 0])
-
-
 def test_sampler_starts_from_it(small, monkeypatch):
     monkeypatch.setattr("bayesirt.ranking.run.sample_posterior", draw_near)
     run = rank_responses(small, Settings(draws=50, point="spectral"))
