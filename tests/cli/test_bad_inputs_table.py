@@ -185,25 +185,9 @@ FOLDERS: dict[str, tuple[Write, str]] = {
     "endless scores": (folder(answers("a", 10**400), answers("b", 0)), "finite number, got 'inf'"),
     "only missing scores": (folder(answers("m", float("nan"))), NOTHING),
     "scores as text": (folder(answers("m", "1")), NOTHING),
-    "two metrics": (
-        folder(answers("m", 1, metrics=["acc", "norm"], norm=0)),
-        "offers the metrics `acc`, `norm`: choose with --metric",
-    ),
     "two filters": (
         folder(lm_eval("m", ROW, ROW | {"filter": "strict"})),
         "offers the filters `none`, `strict`: choose with --filter",
-    ),
-    "runs that contradict each other": (
-        folder(lm_eval("m", ROW, ROW | {"acc": 0}), answers("b", 1)),
-        "runs contradict each other",
-    ),
-    "two texts of an item": (
-        folder(answers("a", 1, doc_hash="x"), answers("b", 1, doc_hash="y")),
-        "is one text in",
-    ),
-    "a folder with a damaged archive": (
-        folder(answers("a", 1, 0), answers("b", 0, 1), file("x.eval", b"PK")),
-        "x.eval: it is not a whole .eval archive",
     ),
     "damaged totals beside a log": (
         folder(answers("m", 1, 0), beside(f"results{DATED}", "{")),
@@ -299,10 +283,6 @@ PARQUETS: dict[str, tuple[Write, str]] = {
     "own Parquet of a later version": (
         own(lambda t: t.replace_schema_metadata({"bayesirt": "999999999"})),
         "was written by a newer bayesirt",
-    ),
-    "own Parquet with rows of its own": (
-        own(lambda t: pa.concat_tables([t, t])),
-        "4 rows repeat a subject and item",
     ),
 }
 TABLES: dict[str, tuple[Write, str]] = {

@@ -149,9 +149,9 @@ def test_rows_that_were_added_are_repeats_as_in_any_table(cli: Cli, table: Path,
     cli("convert", table, out, "-q")
     file = pyarrow.parquet.read_table(out)
     pyarrow.parquet.write_table(pa.concat_tables([file, file.slice(0, 1)]), out)
-    assert "1 rows repeat a subject and item, the first at subject 'b'" in sentence(
-        cli("check", out)
-    )
+    said = sentence(cli("check", out))
+    assert "1 rows repeat a subject and item, the first at subject 'b', item 'p'" in said
+    assert "--duplicates trials" in said
     assert read_responses(out, duplicates="trials").cells.matrices()[1].tolist() == [[2, 1], [1, 1]]
 
 

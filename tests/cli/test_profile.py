@@ -97,15 +97,6 @@ def test_clusters_have_profiles_too(cli: Cli, tmp_path: Path):
 BAD = {
     "no such Q-matrix": (None, "missing.csv", ("missing.csv",)),
     "an item without a row": ("item,algebra\nq0,1\n", "q.csv", ("no row for items 'q1'", "add")),
-    "an item without abilities": (ROWS + "q99,0,0,0\n", "q.csv", ("no ability is named", "'q99'")),
-    "an ability without items": (
-        ROWS, "q.csv", ("no item needs ability '<b>'", "drop the column")
-    ),
-    "a two": (ROWS.replace("q3,1", "q3,2"), "q.csv", ("only 0 and 1, got 2 at item 'q3'",)),
-    "an item twice": (ROWS + "q3,1,0,0\n", "q.csv", ("'q3' stands 2 times", "rename or drop")),
-    "an ability twice": (
-        (ROWS + NEW).replace("<b>", "algebra"), "q.csv", ("algebra",)
-    ),
     "an empty file": ("", "q.csv", ("q.csv is empty",)),
 }  # fmt: skip
 
