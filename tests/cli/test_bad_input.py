@@ -97,6 +97,12 @@ BAD = {
     "score 3.5": ("r.csv", with_score("3.5"), (), ("3.5 at subject 'm3', item 'q9'", "--thresh")),
     "score inf": ("r.csv", with_score("inf"), (), ("finite number, got 'inf' at subject 'm3'",)),
     "score -1": ("r.csv", with_score("-1"), (), ("`score` must be 0 or 1", "-1 at subject 'm3'")),
+    "score in a list": (
+        "r.jsonl",
+        rows({"model": "a", "item": "q", "score": [1]}),
+        (),
+        ("finite number, got '[1]'",),
+    ),
     "score of half a character": (
         "r.jsonl",
         rows({"model": "a", "item": "q", "score": "\ud800"}),
