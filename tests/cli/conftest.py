@@ -35,18 +35,20 @@ def draws_at_hand(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr("bayesirt.ranking.run.sample_posterior", draw_near)
 
 
-@pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
-    """Return a function that runs a command in this process."""
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "as in conftest")
-
-    def run(*arguments: object) -> Shown:
-        monkeypatch.setattr(sys, "argv", ["bayesirt", *map(str, arguments)])
+def run_command(*arguments: object) -> int:
+    """Run a command in this process, and return its exit code."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAX_COMPILATION_CACHE_DIR", "as in conftest")
+        patch.setattr(sys, "argv", ["bayesirt", *map(str, arguments)])
         with pytest.raises(SystemExit) as leaving:
             main()
-        return Shown(leaving.value.code, *capfd.readouterr())
+    return leaving.value.code
 
-    return run
+
+@pytest.fixture
+def cli(capfd: pytest.CaptureFixture[str]) -> Cli:
+    """Return a function that runs a command in this process."""
+    return lambda *arguments: Shown(run_command(*arguments), *capfd.readouterr())
 
 
 class MadeStudy:

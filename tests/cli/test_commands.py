@@ -12,15 +12,16 @@ import sys
 import time
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from cli.conftest import run_command
 from quick_engine import draw_near
 
 import bayesirt
-from bayesirt.cli import main
 from bayesirt.posterior import Posterior
 from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.run_folder import load_run
@@ -63,14 +64,8 @@ class Ranked(NamedTuple):
 def ranked(tmp_path_factory: pytest.TempPathFactory) -> Ranked:
     folder = tmp_path_factory.mktemp("ranked")
     results = write_results(folder / "results.csv")
-    command = ["rank", results, "--out", folder / "run", "--quiet", *FAST]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAX_COMPILATION_CACHE_DIR", "as in conftest")
-        patch.setattr(sys, "argv", ["bayesirt", *map(str, command)])
-        patch.setattr("bayesirt.ranking.run.sample_posterior", draw_near)
-        with pytest.raises(SystemExit) as leaving:
-            main()
-    assert leaving.value.code == 0
+    with patch("bayesirt.ranking.run.sample_posterior", draw_near):
+        assert run_command("rank", results, "--out", folder / "run", "--quiet", *FAST) == 0
     return Ranked(results, folder / "run")
 
 

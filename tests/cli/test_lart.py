@@ -2,7 +2,6 @@
 
 import io
 import json
-import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
@@ -10,10 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
-from cli.conftest import Shown
+from cli.conftest import Shown, run_command
 from lart_data import simulate_lart
 
-from bayesirt.cli import main
 from bayesirt.data.responses import Responses
 from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.run_folder import load_run
@@ -38,13 +36,10 @@ def ranked(tmp_path_factory: pytest.TempPathFactory) -> Ranked:
     table = simulate_lart(60, 20)[0].to_long()
     table = table.rename(columns={"latency": "tokens", "successes": "score"})
     table.drop(columns="trials").to_csv(folder / "results.csv", index=False)
-    command = ["rank", folder / "results.csv", "--model", "lart", "--wrong-lengths", *SHORT]
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as said:
-        patch.setenv("JAX_COMPILATION_CACHE_DIR", "as in conftest")
-        patch.setattr(sys, "argv", ["bayesirt", *map(str, [*command, "--out", folder / "run"])])
-        with pytest.raises(SystemExit) as leaving:
-            main()
-    shown = Shown(leaving.value.code, said.getvalue(), "")
+    options = ("--model", "lart", "--wrong-lengths", *SHORT, "--out", folder / "run")
+    with redirect_stdout(io.StringIO()) as said:
+        code = run_command("rank", folder / "results.csv", *options)
+    shown = Shown(code, said.getvalue(), "")
     return Ranked(folder / "results.csv", folder / "run", shown)
 
 

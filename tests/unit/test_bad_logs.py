@@ -82,6 +82,7 @@ BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
     ),
     "samples of text": (eval_of("all fine"), "its members are not those of a log"),
     "sample of text": (eval_of(["fine"]), "sample 1 is not an object"),
+    "failed samples": (eval_of([data.sample(1, "C", error="broken")]), "no answer with a score"),
     "sample without a name": (eval_of([data.sample(None, "C")]), "`id` is missing"),
     "scores of text": (eval_of([data.sample(1, "C", scores="C")]), "`scores` is missing or no obj"),
     "epoch of text": (eval_of([data.sample(1, "C", epoch="x")]), "`epoch` is not a whole number"),

@@ -8,11 +8,11 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 import pytest
+from cli.conftest import run_command
 from made_posterior import posterior_of
 from numpy.polynomial.hermite_e import hermegauss
 
 from bayesirt import Posterior
-from bayesirt.cli import main
 from bayesirt.errors import ResponseError
 from bayesirt.ranking.horizon import Horizons, horizons, in_time
 from bayesirt.report.horizon_plot import plot_horizons
@@ -142,16 +142,15 @@ def test_the_command_writes_a_table_and_a_picture(tmp_path: Path, small_run, cap
     pd.DataFrame({"item": easiest, "human_minutes": np.geomspace(1, 500, len(easiest))}).to_csv(
         items, index=False
     )
-    words = ["bayesirt", "horizon", "run", "--minutes", str(items), "--out", str(out)]
-    words += ["--picture", str(picture), "--json"]
+    words = ("horizon", "run", "--minutes", items, "--out", out, "--picture", picture, "--json")
     loaded = patch("bayesirt.ranking.run_folder.load_run", lambda _: small_run)
-    with loaded, patch("sys.argv", words), pytest.raises(SystemExit, match="0"):
-        main()
+    with loaded:
+        assert run_command(*words) == 0
     told = json.loads(capsys.readouterr().out)
     assert len(told["horizons"]) == 30
     assert pd.read_csv(out)["subject"].to_list() == [x["subject"] for x in told["horizons"]]
     assert picture.read_text().startswith("<?xml")
     items.write_text("item,a,b\nx,1,2\n")
-    with loaded, patch("sys.argv", words), pytest.raises(SystemExit, match="2"):
-        main()
+    with loaded:
+        assert run_command(*words) == 2
     assert "one of minutes" in capsys.readouterr().err

@@ -292,11 +292,6 @@ def test_hostile_names_stay_as_they_are_and_are_shown_in_one_line(tmp_path, name
     assert max(map(len, found.to_text().splitlines())) < 200
 
 
-def test_logs_whose_samples_all_failed_hold_no_answers(tmp_path):
-    path = data.inspect_eval(tmp_path / "x.eval", [data.sample(1, "C", error="broken")])
-    assert refused(path).startswith("the logs hold no answer with a score")
-
-
 def test_options_of_tables_and_of_logs_are_not_mixed_up(tmp_path):
     two_models(tmp_path / "logs")
     with pytest.raises(ResponseError, match=r"--score belongs to tables, and .* folder of logs"):

@@ -3,17 +3,18 @@
 import csv
 import io
 import json
-import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from cli.conftest import run_command
 from quick_engine import draw_near
 
-from bayesirt.cli import main
 from bayesirt.data.readers import read_responses
 from bayesirt.errors import ResponseError
 from bayesirt.names import check_names, one_line, spreadsheet_safe
@@ -70,17 +71,11 @@ def test_names_in_bytes_are_text(tmp_path):
 def ranked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("hostile")
     write_json(long_table(), folder / "r.jsonl")
-    command = ["rank", folder / "r.jsonl", "--out", folder / "run"]
-    fast = ["--warmup", "50", "--draws", "50", "--chains", "2", "--no-check-fit"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAX_COMPILATION_CACHE_DIR", "as in conftest")
-        patch.setattr(sys, "argv", ["bayesirt", *map(str, command), *fast])
-        patch.setattr(sys, "stdout", io.StringIO())
-        patch.setattr("bayesirt.ranking.run.sample_posterior", draw_near)
-        with pytest.raises(SystemExit) as leaving:
-            main()
-        assert leaving.value.code == 0
-        return folder / "run", sys.stdout.getvalue()
+    fast = ("--warmup", "50", "--draws", "50", "--chains", "2", "--no-check-fit")
+    near = patch("bayesirt.ranking.run.sample_posterior", draw_near)
+    with near, redirect_stdout(io.StringIO()) as said:
+        assert run_command("rank", folder / "r.jsonl", "--out", folder / "run", *fast) == 0
+    return folder / "run", said.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -118,12 +113,9 @@ def test_the_draws_keep_names(ranked):
 
 
 @pytest.mark.parametrize("command", ["check", "compare"])
-def test_other_commands_take_hostile_names(ranked, command, monkeypatch, capsys):
+def test_other_commands_take_hostile_names(ranked, command, capsys):
     path = ranked[0] if command == "compare" else ranked[0].parent / "r.jsonl"
-    monkeypatch.setattr(sys, "argv", ["bayesirt", command, str(path)])
-    with pytest.raises(SystemExit) as leaving:
-        main()
-    assert leaving.value.code == 0
+    assert run_command(command, path) == 0
     shown = capsys.readouterr().out
     assert "\u202e" not in shown
     assert command == "check" or "[bold]x" in shown
