@@ -59,15 +59,3 @@ def test_json_is_what_the_library_says(cli: Cli, bank: Path, answers: Path):
     assert found["stop"] == {"width": 0.9, "met": True}
     assert found["text"].endswith("shorter than 90: enough is known, so stop.")
     assert {row["benchmark"] for row in found["next"]} <= {"maths", "[law]"}
-
-
-def test_unknown_items_and_subjects_are_refused(
-    cli: Cli, bank: Path, tmp_path: Path, answers: Path
-):
-    (tmp_path / "wrong.csv").write_text("model,item,score\nx,q77,1\n")
-    shown = cli("next-item", bank, tmp_path / "wrong.csv")
-    assert shown.code == 2
-    assert "q77" in shown.err
-    shown = cli("next-item", bank, answers, "--subject", "z")
-    assert shown.code == 2
-    assert "no answers of subject 'z'" in shown.err

@@ -25,9 +25,14 @@ FILES = {
 
 def results(folder: Path, data: Simulated = DATA) -> Path:
     table = pd.DataFrame(data.responses.cells.matrices()[0], columns=list(data.responses.items))
-    table.insert(0, "model", ["<script>", *(f"m{i}" for i in range(1, len(table)))])
+    table.insert(0, "model", list(true_scores(data)))
     table.to_csv(folder / "results.csv", index=False)
     return folder / "results.csv"
+
+
+def true_scores(data: Simulated) -> dict[str, float]:
+    names = ["<script>", *(f"m{i}" for i in range(1, len(data.theta)))]
+    return dict(zip(names, (1 / (1 + np.exp(-data.eta))).mean(1), strict=True))
 
 
 def near_the_truth(responses: Responses, *, key: jax.Array, **_: object) -> Posterior:
@@ -61,9 +66,7 @@ def test_subjects_are_ranked_by_their_expected_score(cli: Cli, tmp_path: Path):
     assert f"Report: {out / 'report.html'}" in shown.words
     assert "<script>" not in (out / "report.html").read_text().split("<body>")[1].split("<bdi>")[0]
     ranking = pd.read_csv(out / "ranking.csv")
-    truth = (1 / (1 + np.exp(-DATA.eta))).mean(1)
-    names = dict(zip(["<script>", *(f"m{i}" for i in range(1, 30))], truth, strict=True))
-    score = ranking["subject"].map(names)
+    score = ranking["subject"].map(true_scores(DATA))
     np.testing.assert_allclose(ranking["expected_score"], score, atol=0.03)
     assert (ranking["rank"].diff().dropna() >= 0).all()
     assert ranking["rank"].between(ranking["rank_low"], ranking["rank_high"]).all()
@@ -146,8 +149,6 @@ def test_the_number_of_abilities_is_found_and_intervals_hold_the_truth(cli: Cli,
     assert shown.code == 0, shown.err
     assert "By predictions of held-out answers: " in shown.words
     ranking = pd.read_csv(out / "ranking.csv")
-    truth = (1 / (1 + np.exp(-data.eta))).mean(1)
-    names = dict(zip(["<script>", *(f"m{i}" for i in range(1, 80))], truth, strict=True))
-    score = ranking["subject"].map(names)
+    score = ranking["subject"].map(true_scores(data))
     held = score.between(ranking["expected_score_low"], ranking["expected_score_high"])
     assert held.sum() >= 58  # of 80 with coverage .9, with probability above 1 - 1e-5

@@ -415,10 +415,6 @@ def test_guessing_may_be_fixed():
             "there is no model '4pl' of one ability; take 2pl, 3pl, repeats, graded, continuous",
         ),
         (
-            lambda: model_named("2pl", Priors(guessing=0.25)),
-            "guessing is a part of the 3pl, not of 2pl",
-        ),
-        (
             lambda: sample_posterior(
                 some(), key=jax.random.key(0), model=TwoPL(Priors(guessing=0.25))
             ),
