@@ -20,41 +20,29 @@ _SETTINGS, _ROWS = "study.json", "replications.csv"
 _WORDS = frozenset({"engine", "method", "warned", "failed"})
 
 
-class ReplicationLog:
-    """Rows of a study, in memory and, where a folder is given, in a file."""
+class _Log:
+    """Rows of a part by their place, in memory and, where a folder is given, in a file."""
 
-    def __init__(
-        self, columns: Sequence[str], settings: Mapping[str, Any], folder: Path | None = None
-    ) -> None:
-        self._columns = list(columns)
-        self._rows: list[dict[str, Any]] = []
+    def __init__(self, part: "Part", settings: Mapping[str, Any], folder: Path | None) -> None:
+        self._columns = [*part.place, *part.measures]
         self._path = None if folder is None else folder / _ROWS
+        self.rows: dict[tuple[Any, ...], Row] = {}
         if folder is None:
             return
         try:
             _claim(folder, settings)
-            self._rows = _read(folder / _ROWS, self._columns)
+            found = _read(folder / _ROWS, self._columns)
         except OSError as error:
             shown = one_line(str(folder), 400)
             raise ResponseError(f"{shown} cannot be written: {error.strerror}") from error
+        self.rows = {tuple(row[name] for name in part.place): row for row in found}
 
-    def append(self, row: Mapping[str, Any]) -> None:
+    def append(self, place: tuple[Any, ...], row: Row) -> None:
         """Keep a row; one write a row, so that a study cut short loses none but the last."""
-        self._rows.append(dict(row))
+        self.rows[place] = row
         if self._path is not None:
             with self._path.open("a", encoding="utf-8", newline="") as file:
                 csv.DictWriter(file, self._columns, lineterminator="\n").writerow(row)
-
-    def values_of(self, columns: Sequence[str]) -> set[tuple[Any, ...]]:
-        """Return the values that these columns hold together."""
-        return {tuple(row[name] for name in columns) for row in self._rows}
-
-    @property
-    def table(self) -> pd.DataFrame:
-        """All rows; numbers are floats, NaN where the engine failed."""
-        table = pd.DataFrame(self._rows, columns=self._columns)
-        numbers = [name for name in self._columns if name not in _WORDS]
-        return table.astype(dict.fromkeys(numbers, float))
 
 
 def _claim(folder: Path, settings: Mapping[str, Any]) -> None:
@@ -72,7 +60,7 @@ def _claim(folder: Path, settings: Mapping[str, Any]) -> None:
         )
 
 
-def _read(path: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
+def _read(path: Path, columns: Sequence[str]) -> list[Row]:
     """Read the rows, cutting off one that was not written to its end."""
     whole = path.read_bytes() if path.exists() else b""
     whole = whole[: whole.rfind(b"\n") + 1]
@@ -97,19 +85,20 @@ class Part(NamedTuple):
     methods: Sequence[str] = ()  # Their order, if the place has a column of them.
     conditions: pd.DataFrame | None = None  # Told in place of their number, the first column.
 
-    def told(self, log: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows of a log in order, with what their conditions say."""
-
-        def key(column: "pd.Series[Any]") -> "pd.Series[Any]":
-            if column.name != "method" or not self.methods:
-                return column
-            return column.map(list(self.methods).index)
-
-        rows = log.sort_values([*self.place], key=key, kind="stable", ignore_index=True)
+    def told(self, rows: Iterable[Row]) -> pd.DataFrame:
+        """Return rows in order, with what their conditions say; NaN where nothing was measured."""
+        columns = [*self.place, *self.measures]
+        numbers = [name for name in columns if name not in _WORDS]
+        table = pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(numbers, float))
+        places = table[[*self.place]]
+        if self.methods:
+            places = places.assign(method=table["method"].map([*self.methods].index))
+        table = table.loc[places.sort_values([*self.place], kind="stable").index]
+        table = table.reset_index(drop=True)
         if self.conditions is None:
-            return rows
-        said = self.conditions.iloc[rows.pop(self.place[0]).astype(int)].reset_index(drop=True)
-        return pd.concat([said, rows], axis=1)
+            return table
+        said = self.conditions.iloc[table.pop(self.place[0]).astype(int)].reset_index(drop=True)
+        return pd.concat([said, table], axis=1)
 
 
 class Running(TypedDict, total=False):
@@ -131,23 +120,19 @@ def do_tasks(
     """
     folder, progress = running.get("folder"), running.get("progress")
     logs = {
-        name: ReplicationLog(
-            [*part.place, *part.measures], settings, folder and (folder / name if k else folder)
-        )
+        name: _Log(part, settings, folder and (folder / name if k else folder))
         for k, (name, part) in enumerate(parts.items())
     }
-    done = {name: log.values_of(parts[name].place) for name, log in logs.items()}
-    waiting = [t for t in tasks if any(place not in done[part] for part, place in t.places)]
+    waiting = [t for t in tasks if any(place not in logs[part].rows for part, place in t.places)]
     n_done = len(tasks) - len(waiting)
     for task, rows in run_tasks(waiting, running.get("n_processes", 1), running.get("scheduler")):
         for (part, place), row in zip(task.places, rows, strict=True):
-            if place not in done[part]:
-                named: Row = dict(zip(parts[part].place, place, strict=True))
-                logs[part].append(named | row)
+            if place not in logs[part].rows:
+                logs[part].append(place, dict(zip(parts[part].place, place, strict=True)) | row)
         n_done += 1
         if progress is not None:
             progress(n_done, len(tasks))
-    return {name: part.told(logs[name].table) for name, part in parts.items()}
+    return {name: part.told(logs[name].rows.values()) for name, part in parts.items()}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

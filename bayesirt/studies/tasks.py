@@ -7,7 +7,6 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -44,37 +43,29 @@ def two_chains(draws: int, **options: Any) -> RunOptions:
 _COMPILING = frozenset(
     f"/jax/core/compile/{what}_duration" for what in ("jaxpr_to_mlir_module", "backend_compile")
 )
-_clocks: list["CompileClock"] = []
-_listening: list[bool] = []
+_compiled: list[float] = []  # Seconds of each time that JAX compiled, once a clock has run.
 
 
-@dataclass(eq=False)
 class CompileClock:
     """How long work took in this process, and how much of that was compiling."""
 
-    seconds: float = 0.0
-    compiling: float = 0.0
+    seconds = compiling = 0.0
 
 
 @contextmanager
 def compile_clock() -> Iterator[CompileClock]:
     """Time the work within a `with` block."""
-    if not _listening:
+    if not _compiled:
+        _compiled.append(0.0)
         jax.monitoring.register_event_duration_secs_listener(_hear)
-        _listening.append(True)
-    clock, start = CompileClock(), time.perf_counter()
-    _clocks.append(clock)
-    try:
-        yield clock
-    finally:
-        clock.seconds = time.perf_counter() - start
-        _clocks.remove(clock)
+    clock, start, n_before = CompileClock(), time.perf_counter(), len(_compiled)
+    yield clock
+    clock.seconds, clock.compiling = time.perf_counter() - start, sum(_compiled[n_before:])
 
 
 def _hear(event: str, duration_secs: float, **_: str | int) -> None:
     if event in _COMPILING:
-        for clock in _clocks:
-            clock.compiling += duration_secs
+        _compiled.append(duration_secs)
 
 
 _INHERITED = (
