@@ -29,10 +29,11 @@ from bayesirt.inference.sweeps import Sweeps
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.models import Priors, TwoPL
 from bayesirt.point_estimate import PointEstimate
+from bayesirt.posterior import TAILS
 from bayesirt.ranking.simple_averages import difficulty_gap
 from bayesirt.ranking.subject_ranking import ranks_of_draws
 from bayesirt.studies.engine import Part
-from bayesirt.studies.measures import TAILS, Floats, Index, Mask, n_covered, read_printed, spearman
+from bayesirt.studies.measures import Floats, Index, Mask, n_covered, read_printed, spearman
 from bayesirt.studies.tasks import PortableKey, Row
 
 DOMAINS = {
@@ -46,17 +47,14 @@ GRID_SIZE, GRID_TRIALS = 10, 100
 GRID_ABILITY_SD = float(np.linspace(-2, 2, GRID_SIZE).std())
 """Standard deviation of the grid's abilities: the unit of a fitted gap, on the paper's scale."""
 
+# Least items of a subject and least subjects of an item, in every mask of Kang (2026).
 FEWEST_ITEMS, FEWEST_SUBJECTS = 2, 3
-"""Least items of a subject and least subjects of an item, in every mask of Kang (2026)."""
-
+# The pairs that the paper's weights rule out are the last to be observed, not never.
 _LEAST_WEIGHT = 1e-9
-"""The pairs that the paper's weights rule out are the last to be observed, not never."""
-
+# Abilities of the clinical domain, the only range that Kang (2026) states (4.2).
 _LOWEST, _HIGHEST = -1.5, 2.0
-"""Abilities of the clinical domain, the only range that Kang (2026) states (4.2)."""
-
+# Items, by difficulty, that the Fake and the True subject of a domain met (Appendix B).
 _EASY, _HARD = slice(0, 3), slice(2, 6)
-"""Items, by difficulty, that the Fake and the True subject of a domain met (Appendix B)."""
 
 
 @dataclass(frozen=True)
@@ -85,20 +83,10 @@ class Suite(NamedTuple):
 
 def domain_conditions() -> list[Condition]:
     """Return the four domains."""
-    items, domains = (
-        read_printed("sparse_items"),
-        read_printed("sparse_domains").set_index("domain"),
-    )
-    gaps = items.groupby("domain")["b"].agg(np.ptp)
     return [
-        Condition(name, 1 - float(domains.loc[name, "coverage"]), float(gaps[name]))
-        for name in DOMAINS
+        Condition(name, 1 - float(facts["coverage"]), float(np.ptp(b)))
+        for name, (facts, _, b) in zip(DOMAINS, map(_domain, DOMAINS), strict=True)
     ]
-
-
-def grid_conditions(sparsities: Sequence[float], gaps: Sequence[float]) -> list[Condition]:
-    """Return the cells of the grid under both masks."""
-    return [Condition(mask, s, d) for mask in MASKS for s in sparsities for d in gaps]
 
 
 def draw_suite(condition: Condition, rng: np.random.Generator) -> Suite:
@@ -116,11 +104,10 @@ def draw_suite(condition: Condition, rng: np.random.Generator) -> Suite:
 
 def _draw_domain(name: str, rng: np.random.Generator) -> Suite:
     facts, a, b = _domain(name)
-    n = int(facts["subjects"])
-    fake = float(facts["fake_ability"])
+    n, fake, given = int(facts["subjects"]), float(facts["fake_ability"]), None
     has_fake = not np.isnan(fake)
     if not has_fake:
-        theta, given = _spread(_LOWEST, _HIGHEST, n, rng), None
+        theta = _spread(_LOWEST, _HIGHEST, n, rng)
     else:
         theta = np.r_[fake, _HIGHEST, _other_abilities(fake, float(facts["fake_rank"]), n, rng)]
         given = np.zeros((2, len(b)), bool)
@@ -175,11 +162,10 @@ def draw_mask(
     weights: Floats, n_observed: int, rng: np.random.Generator, given: Mask | None = None
 ) -> Mask:
     """Draw which cells are observed: two items a subject, three subjects an item, then the rest."""
-    n_given = 0 if given is None else len(given)
-    mask = np.zeros(weights.shape, bool)
+    mask, n_given, n_items = np.zeros(weights.shape, bool), 0, weights.shape[1]
     if given is not None:
+        n_given = len(given)
         mask[:n_given] = given
-    n_items = weights.shape[1]
     free = np.arange(n_given, len(mask))
     for i in free:
         mask[i, _pick(weights[i], FEWEST_ITEMS, rng)] = True
@@ -295,7 +281,7 @@ def suite_rows(
     """Return a row for each suite, with draws from its posterior if the batch has a number."""
     suites = [draw_suite(conditions[place[0]], key.rng(*place)) for place in places]
     points = [fit_irt(suite.responses) for suite in suites]
-    rows: list[Row] = [{**measure_point(*both)} for both in zip(suites, points, strict=True)]
+    rows = [measure_point(*both) for both in zip(suites, points, strict=True)]
     if batch is not None:
         responses = [suite.responses for suite in suites]
         draws = draw_abilities(responses, points, key=key.folded(batch), priors=priors)
@@ -314,7 +300,7 @@ def simple_average(responses: Responses) -> Floats:
 def measure_point(suite: Suite, point: PointEstimate) -> Row:
     """Compare the simple average and the point estimate with the truth, by `POINT_COLUMNS`."""
     average, theta = simple_average(suite.responses), point["theta"]
-    row = {
+    row: Row = {
         "coverage": suite.responses.coverage,
         "rho_average": float(spearman(suite.theta, average)),
         "rho_irt": float(spearman(suite.theta, theta)),
@@ -322,10 +308,10 @@ def measure_point(suite: Suite, point: PointEstimate) -> Row:
         "gap_irt": difficulty_gap(point["b"], point["a"]) / float(theta.std()),
     }
     if suite.has_fake:
-        true, by_average, by_irt = (_ranks(x) for x in (suite.theta, average, theta))
-        row |= {"fake_rank": true[0], "fake_rank_average": by_average[0]}
-        row |= {"fake_rank_irt": by_irt[0], "best_rank_average": by_average[1]}
-        row["best_rank_irt"] = by_irt[1]
+        row["fake_rank"] = _ranks(suite.theta)[0]
+        ranks = {"average": _ranks(average), "irt": _ranks(theta)}
+        for k, who in enumerate(("fake", "best")):
+            row |= {f"{who}_rank_{name}": own[k] for name, own in ranks.items()}
     return row
 
 
@@ -337,14 +323,10 @@ def measure_draws(suite: Suite, chains: NDArray[np.floating]) -> Row:
     """
     theta = chains.reshape(-1, chains.shape[-1])
     average, mean = simple_average(suite.responses), theta.mean(0)
-    ranks = ranks_of_draws(theta)
-    low, high = np.quantile(ranks, TAILS, axis=0, method="inverted_cdf")
-    own = np.quantile(spearman(mean, theta), TAILS)
-    of_average = np.quantile(spearman(average, theta), TAILS)
-    true = _ranks(suite.theta)
-    abilities = _standardised(chains)
-    ability_low, ability_high = np.quantile(abilities, TAILS, axis=(0, 1))
-    ability = _standardised(suite.theta)
+    true, abilities = _ranks(suite.theta), _standardised(chains)
+    low, high = np.quantile(ranks_of_draws(theta), TAILS, axis=0, method="inverted_cdf")
+    own, of_average = (np.quantile(spearman(x, theta), TAILS) for x in (mean, average))
+    ability_ends = np.quantile(abilities, TAILS, axis=(0, 1))
     first, last = _ranks(average), rankdata(-average, method="max")
     misplaced = (true < first) | (true > last)
     excluded = (last < low) | (first > high)
@@ -357,7 +339,7 @@ def measure_draws(suite: Suite, chains: NDArray[np.floating]) -> Row:
         "subjects": len(true),
         "ranks_covered": n_covered(true, low, high),
         "rank_width": float((high - low).mean()),
-        "abilities_covered": n_covered(ability, ability_low, ability_high),
+        "abilities_covered": n_covered(_standardised(suite.theta), *ability_ends),
         "misplaced": float(misplaced.sum()),
         "exposed": float((misplaced & excluded).sum()),
         "false_alarms": float((excluded & ~misplaced).sum()),
