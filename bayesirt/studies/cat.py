@@ -34,15 +34,12 @@ BankModel = Literal["2pl", "lart"]
 BANKS: dict[BankModel, str] = {"2pl": "2PL", "lart": "LaRT"}
 _DRAWS = 500  # Of each of two chains.
 RHO = -0.6  # Correlation of ability and speed: the abler take longer.
-METHOD_NAMES = {
+METHODS = {  # Two adaptive ways; the items that are best before any answer; items at random.
     "information": "most information",
     "variance": "least variance",
     "fixed": "the same items for all",
     "random": "random items",
 }
-ADAPTIVE = tuple(CRITERIA)
-METHODS = (*ADAPTIVE, "fixed", "random")
-"""Two adaptive ways; the items that are best before any answer, for everyone; items at random."""
 _NODES = 25
 
 
@@ -220,7 +217,7 @@ def cat_study(design: CATDesign | None = None, *, key: Array, **running: Unpack[
         rows = [("tests", (*place, method, n)) for method, n in product(METHODS, lengths)]
         tasks.append(Task(rows, partial(bank_rows, design, place, model, portable)))
     models = pd.DataFrame({"model": [*BANKS]})
-    parts = {"tests": Part(_PLACE, measure_columns(design.stops)[1:], METHODS, models)}
+    parts = {"tests": Part(_PLACE, measure_columns(design.stops)[1:], [*METHODS], models)}
     settings = {**asdict(design), "key": portable}
     return cat_found(do_tasks(tasks, parts, settings, running)["tests"], design)
 
@@ -286,21 +283,17 @@ def measure_track(track: Track, subjects: Subjects, stops: tuple[float, ...]) ->
 
 def length_table(replications: pd.DataFrame) -> pd.DataFrame:
     """Return error, width and coverage by number of answers, with errors over subjects alone."""
-    rows = []
-    for place, own in groups_of(replications, ["model", "method", "answers"]):
-        n = own["subjects"].sum()
-        means = {
-            name: np.average(own[name], weights=own["subjects"])
-            for name in ("squared_error", "width", "covered")
-        }
-        spread = np.sqrt(np.average(own["squared_error_sd"] ** 2, weights=own["subjects"]) / n)
-        rmse, coverage = np.sqrt(means["squared_error"]), means["covered"]
-        rows.append({
-            **place, "subjects": int(n), "rmse": rmse, "rmse_se": spread / (2 * rmse),
-            "width": means["width"], "coverage": coverage,
-            "coverage_se": np.sqrt(coverage * (1 - coverage) / n),
-        })  # fmt: skip
-    return pd.DataFrame(rows)
+    rows = replications.assign(variance=replications["squared_error_sd"] ** 2)
+    groups = rows.groupby(["model", "method", "answers"], sort=False)
+    n = groups["subjects"].sum()  # As many of each bank, so that the banks' means weigh alike.
+    mean = groups[["squared_error", "variance", "width", "covered"]].mean()
+    rmse, coverage = np.sqrt(mean["squared_error"]), mean["covered"]
+    return pd.DataFrame({
+        "subjects": n.astype(int), "rmse": rmse,
+        "rmse_se": np.sqrt(mean["variance"] / n) / (2 * rmse),
+        "width": mean["width"], "coverage": coverage,
+        "coverage_se": np.sqrt(coverage * (1 - coverage) / n),
+    }).reset_index()  # fmt: skip
 
 
 def stop_table(replications: pd.DataFrame, stops: tuple[float, ...]) -> pd.DataFrame:
@@ -326,10 +319,10 @@ def stop_table(replications: pd.DataFrame, stops: tuple[float, ...]) -> pd.DataF
 
 def cat_claims(lengths: pd.DataFrame, stops: pd.DataFrame) -> Iterator[Claim]:
     """Yield the error halfway, what other tests need for an adaptive one's width, and coverage."""
-    adaptive = lengths["method"].isin(ADAPTIVE)
+    adaptive = lengths["method"].isin(CRITERIA)
     half = lengths[lengths["answers"] == lengths["answers"].max() // 2]
     begun = lengths[adaptive & (lengths["answers"] > 0)].groupby("model")
-    width = half[half["method"].isin(ADAPTIVE)].groupby("model")["width"].min()
+    width = half[half["method"].isin(CRITERIA)].groupby("model")["width"].min()
     others = lengths[~adaptive].assign(aim=lengths["model"].map(width))
     reached = others["answers"].where(others["width"] <= others["aim"])
     needed = reached.groupby([others["model"], others["method"]]).agg(["min", "count"])
@@ -340,7 +333,7 @@ def cat_claims(lengths: pd.DataFrame, stops: pd.DataFrame) -> Iterator[Claim]:
         "stops": stops,
         "adaptive": begun[["coverage", "coverage_se"]].mean().reset_index(),
     }
-    return claims_from("cat", frames, {"model": BANKS, "method": METHOD_NAMES})
+    return claims_from("cat", frames, {"model": BANKS, "method": METHODS})
 
 
 @study_style()
@@ -351,7 +344,7 @@ def plot_tests(lengths: pd.DataFrame) -> Figure:
     fig, axes = new_figure(*size, len(models), len(_MEASURES), x="answers", sharex=True)
     for row, (model, own) in zip(axes, models, strict=True):
         for ax, (measure, title) in zip(row, _MEASURES.items(), strict=True):
-            draw_lines(ax, own, "answers", measure, METHOD_NAMES)
+            draw_lines(ax, own, "answers", measure, METHODS)
             ax.set_title(f"{BANKS[model]}: {title}", fontsize=8, loc="left")
         band = 2 * (LEVEL * (1 - LEVEL) / own["subjects"].iloc[0]) ** 0.5
         row[-1].axhspan(LEVEL - band, LEVEL + band, color="#e4e4e4")
