@@ -21,7 +21,7 @@ from bayesirt.studies.cbmm_tasks import (
     STARTS,
     SUITES,
     Condition,
-    conditions_of,
+    base_values,
     draw_suite,
     methods_for,
     start_task,
@@ -55,6 +55,7 @@ class CBMMDesign:
     @property
     def conditions(self) -> list[Condition]:
         """The base, and each factor's other values."""
+        (n, j), base = self.size, base_values(*self.size)
         values = {
             "temperature": self.temperatures,
             "mcar": self.rates,
@@ -63,7 +64,17 @@ class CBMMDesign:
             "sparsity": self.sparsities,
             "spread": self.spreads,
         }
-        return list(conditions_of(self.size, self.sizes, values))
+        return [
+            Condition("base", 0.0, n, j),
+            *(Condition("items", k, n, k) for k in self.sizes if k != j),
+            *(Condition("subjects", k, k, j) for k in self.sizes if k != n),
+            *(
+                Condition(factor, value, n, j)
+                for factor, own in values.items()
+                for value in own
+                if value != base[factor]
+            ),
+        ]
 
 
 CBMM_QUICK = CBMMDesign(  # Smaller suites, fewer values and fewer replications.

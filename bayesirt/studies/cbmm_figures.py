@@ -41,15 +41,6 @@ _RULES = (*(f"{name}: a = 0" for name in ("mm", "newton", "mml")),
           f"newton: a < {HARDLY_DISCRIMINATES}")  # fmt: skip
 _RANGED = ["recall", "false_share", "paper_recall", "paper_precision"]
 _NAMES = {"method": POINT_METHODS, "factor": FACTORS, "measure": LEVEL_MEASURES}
-
-_LABELS = {
-    "rho_theta": "Spearman of θ",
-    "rho_a": "Spearman of a",
-    "rmse_d": "RMSE of d",
-    "eta_error": "relative error of η",
-    "hellinger": "Hellinger distance",
-    "seconds": "seconds",
-}
 _KINDS = {
     "base": "the base",
     "sparsity": "some a = 0",
@@ -80,8 +71,8 @@ def plot_recovery(recovery: pd.DataFrame, factors: Sequence[str], size: tuple[in
             log_plain(last, rows["value"])
             last.tick_params(axis="x", labelrotation=90)
         last.set_xlabel(FACTORS[factor], fontsize=8)
-    for ax, measure in zip(axes[:, 0], MEASURES, strict=True):
-        ax.set_ylabel(_LABELS[measure], fontsize=8)
+    for ax, (measure, label) in zip(axes[:, 0], MEASURES.items(), strict=True):
+        ax.set_ylabel(label, fontsize=8)
         if not measure.startswith("rho"):
             log_values(ax)
     legend_above(fig, axes[0, 0], min(4, 2 * n))

@@ -11,6 +11,7 @@ from scipy.stats import rankdata
 
 from bayesirt.checks.extreme_scores import HARDLY_DISCRIMINATES
 from bayesirt.data.responses import Responses
+from bayesirt.posterior import TAILS
 from bayesirt.studies.cbmm_tasks import (
     BOUNDS,
     PARAMETERS,
@@ -24,7 +25,7 @@ from bayesirt.studies.cbmm_tasks import (
     fit_timed,
     variation,
 )
-from bayesirt.studies.measures import TAILS, Floats, read_printed, spearman
+from bayesirt.studies.measures import Floats, read_printed, spearman
 
 LEVEL_MEASURES = {"minus_d": "-d", "b": "b = -d/a", "wrong": "the share wrong"}
 """Of an item's difficulty."""
@@ -122,7 +123,14 @@ def _item_table(responses: Responses, fits: Mapping[str, Fit]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-MEASURES = ("rho_theta", "rho_a", "rmse_d", "eta_error", "hellinger", "seconds")
+MEASURES = {
+    "rho_theta": "Spearman of θ",
+    "rho_a": "Spearman of a",
+    "rmse_d": "RMSE of d",
+    "eta_error": "relative error of η",
+    "hellinger": "Hellinger distance",
+    "seconds": "seconds",
+}
 _NOTHING = np.nan, "not run here"
 _KEPT = (*MEASURES, "cv_a", "rho_average", "rho_average_top", "average_rho_theta", "iterations")
 
@@ -217,12 +225,14 @@ def stability_table(starts: pd.DataFrame) -> pd.DataFrame:
             converged=("converged", "mean"),
         )
     )  # fmt: skip
-    printed = read_printed("cbmm_stability").assign(method="mm").groupby(place)
-    of_paper = printed.agg(
-        printed_lowest=("mean", "min"), printed_highest=("mean", "max"),
-        printed_largest_sd=("sd", "max"),
-    )  # fmt: skip
-    return table.join(of_paper).reset_index()
+    printed = read_printed("cbmm_stability").assign(method="mm").set_index(place)
+    sds = printed.filter(like="_sd")
+    means = printed.drop(columns=sds.columns)
+    of_paper = {
+        "printed_lowest": means.min(axis=1), "printed_highest": means.max(axis=1),
+        "printed_largest_sd": sds.max(axis=1),
+    }  # fmt: skip
+    return table.join(pd.DataFrame(of_paper)).reset_index()
 
 
 def heterogeneity_table(recovery: pd.DataFrame, looked: pd.DataFrame) -> pd.DataFrame:

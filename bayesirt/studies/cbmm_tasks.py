@@ -1,7 +1,7 @@
 """What the cBMM study simulates (Qu et al., 2026, A.6), and its methods on one suite."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import combinations_with_replacement, product
@@ -47,9 +47,8 @@ _MEAN_A = (_LEAST_A + _MOST_A) / 2
 _BASE_SPREAD = (_MOST_A - _LEAST_A) / np.sqrt(12) / _MEAN_A
 _D_SD = np.sqrt(0.5)  # The paper writes N(0, 0.5), and variances elsewhere in this place.
 _MOST_TRIES = 1000
+# β, how much likelier a cell is to be missing at the last row and column than at the first.
 _MAR_SLOPE = 2.0
-"""β, how much likelier a cell is to be missing at the last row and column than at the first."""
-
 _FARTHEST = 50.0
 
 
@@ -82,9 +81,8 @@ class Suite(NamedTuple):
 
 def base_values(n_subjects: int, n_items: int) -> dict[str, float]:
     """Return where each factor stands in the base."""
-    sizes = {"items": float(n_items), "subjects": float(n_subjects)}
-    zeros = dict.fromkeys(("temperature", "mcar", "mar", "mnar", "sparsity"), 0.0)
-    return sizes | zeros | {"spread": _BASE_SPREAD}
+    own = {"items": float(n_items), "subjects": float(n_subjects), "spread": _BASE_SPREAD}
+    return dict.fromkeys(FACTORS, 0.0) | own
 
 
 def draw_suite(condition: Condition, rng: np.random.Generator) -> Suite:
@@ -100,19 +98,6 @@ def draw_suite(condition: Condition, rng: np.random.Generator) -> Suite:
             responses = Responses.from_arrays((right & seen).astype(int), seen.astype(int))
             return Suite(theta, a, d, condition.temperature, responses)
     raise ValueError(f"every draw of {condition} leaves a subject or item without a response")
-
-
-def conditions_of(
-    size: tuple[int, int], sizes: tuple[int, ...], values: dict[str, tuple[float, ...]]
-) -> Iterator[Condition]:
-    """Yield the base, and every factor's other values."""
-    n, j = size
-    yield Condition("base", 0.0, n, j)
-    yield from (Condition("items", k, n, k) for k in sizes if k != j)
-    yield from (Condition("subjects", k, k, j) for k in sizes if k != n)
-    base = base_values(n, j)
-    for factor, own in values.items():
-        yield from (Condition(factor, value, n, j) for value in own if value != base[factor])
 
 
 def _draw_slopes(condition: Condition, rng: np.random.Generator) -> Floats:
