@@ -21,7 +21,6 @@ from bayesirt.studies.figures import (
     draw_lines,
     log_plain,
     new_figure,
-    study_style,
 )
 from bayesirt.studies.measures import groups_of, ratio_se, read_notes, read_printed
 
@@ -236,7 +235,6 @@ def _both_more(rows: pd.DataFrame) -> pd.Series:
     return (rows["items_one"] > MORE_THAN) & (rows["items_other"] > MORE_THAN)
 
 
-@study_style()
 def plot_prediction(prediction: pd.DataFrame) -> Figure:
     """Draw the AUC within subjects at unseen items by predictor."""
     title = "AUC within a subject at unseen items"
@@ -251,7 +249,6 @@ def plot_prediction(prediction: pd.DataFrame) -> Figure:
     return fig
 
 
-@study_style()
 def plot_consistency(abilities: pd.DataFrame) -> Figure:
     """Draw how consistent each ability is against the number of its items."""
     title = "items that need the ability, both halves together"
@@ -272,7 +269,6 @@ def plot_consistency(abilities: pd.DataFrame) -> Figure:
     return fig
 
 
-@study_style()
 def plot_intervals(coverage: pd.DataFrame) -> Figure:
     """Draw the coverage of 90% intervals by size and quantity."""
     title = f"share of true values in {LEVEL:.0%} intervals, 95% bounds between suites"

@@ -25,7 +25,7 @@ from bayesirt.posterior import LEVEL
 from bayesirt.report.plots import INK, SOFT
 from bayesirt.studies.claims import Claim, claims_from
 from bayesirt.studies.engine import Part, Running, Study, do_tasks
-from bayesirt.studies.figures import draw_lines, legend_above, new_figure, study_style
+from bayesirt.studies.figures import draw_lines, legend_above, new_figure
 from bayesirt.studies.measures import groups_of, ratio_se, read_notes
 from bayesirt.studies.rank_ecdf import counts_below, simultaneous_envelope, uniformity_p_value
 from bayesirt.studies.replication import (
@@ -281,7 +281,6 @@ def _shares(
     }  # fmt: skip
 
 
-@study_style()
 def plot_rank_ecdf(
     replications: pd.DataFrame, ranks: pd.DataFrame, size: tuple[int, int], design: Design
 ) -> Figure:
@@ -307,7 +306,6 @@ def plot_rank_ecdf(
     return fig
 
 
-@study_style()
 def plot_coverage(coverage: pd.DataFrame) -> Figure:
     """Draw the coverage of intervals, with 95% intervals of it, against the size of the data."""
     size = coverage["n_subjects"].astype(str) + " x " + coverage["n_items"].astype(str)

@@ -26,7 +26,7 @@ from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.ranking.item_information import expected_information, expected_variance
 from bayesirt.studies.claims import Claim, claims_from
 from bayesirt.studies.engine import Part, Running, Study, do_tasks
-from bayesirt.studies.figures import draw_lines, legend_above, new_figure, study_style
+from bayesirt.studies.figures import draw_lines, legend_above, new_figure
 from bayesirt.studies.measures import Floats, groups_of, read_notes
 from bayesirt.studies.tasks import PortableKey, Row, Task
 
@@ -336,7 +336,6 @@ def cat_claims(lengths: pd.DataFrame, stops: pd.DataFrame) -> Iterator[Claim]:
     return claims_from("cat", frames, {"model": BANKS, "method": METHODS})
 
 
-@study_style()
 def plot_tests(lengths: pd.DataFrame) -> Figure:
     """Draw error, width and coverage by number of answers, a row of panels for each model."""
     models = list(lengths.groupby("model"))

@@ -31,7 +31,6 @@ from bayesirt.studies.figures import (
     log_plain,
     log_values,
     new_figure,
-    study_style,
 )
 from bayesirt.studies.measures import read_notes, spearman
 
@@ -56,7 +55,6 @@ _REACH = 4
 """Interquartile ranges from the quartiles to the edge of a panel; what lies beyond is cut off."""
 
 
-@study_style()
 def plot_recovery(recovery: pd.DataFrame, factors: Sequence[str], size: tuple[int, int]) -> Figure:
     """Draw each measure over each factor (Qu et al., 2026, Figures A.1 to A.7)."""
     base, n = base_values(*size), len(factors)
@@ -79,7 +77,6 @@ def plot_recovery(recovery: pd.DataFrame, factors: Sequence[str], size: tuple[in
     return fig
 
 
-@study_style()
 def plot_redundancy(redundancy: pd.DataFrame) -> Figure:
     """Draw false share (± 2 standard errors) and recall of redundant items over the sparsity."""
     by_posterior = redundancy["method"].isin(POSTERIORS) & (redundancy["q"] == _SHOWN_BOUND)
@@ -101,7 +98,6 @@ def plot_redundancy(redundancy: pd.DataFrame) -> Figure:
     return fig
 
 
-@study_style()
 def plot_stability(starts: pd.DataFrame) -> Figure:
     """Draw how far apart fits from random starts are (Qu et al., 2026, Tables A.1 to A.3)."""
     title = "variance of the start (the larger of the two)"
@@ -118,7 +114,6 @@ def plot_stability(starts: pd.DataFrame) -> Figure:
     return fig
 
 
-@study_style()
 def plot_heterogeneity(heterogeneity: pd.DataFrame) -> Figure:
     """Draw ρ of ability and accuracy against the spread of a (Qu et al., 2026, Figure 4)."""
     rows = heterogeneity[heterogeneity["method"] == "newton"]
@@ -138,7 +133,6 @@ def plot_heterogeneity(heterogeneity: pd.DataFrame) -> Figure:
     return fig
 
 
-@study_style()
 def plot_flow(ranks: pd.DataFrame) -> Figure:
     """Draw how ranks change from accuracy to ability (Qu et al., 2026, Figure 5)."""
     table = ranks[ranks["method"] == "newton"]
@@ -161,7 +155,6 @@ def plot_flow(ranks: pd.DataFrame) -> Figure:
     return fig
 
 
-@study_style()
 def plot_levels(items: pd.DataFrame) -> Figure:
     """Draw the difficulty of items by human level (Qu et al., 2026, Figure 3)."""
     items = items[items["method"] == "newton"]

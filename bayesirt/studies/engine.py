@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 from bayesirt.studies.claims import Claim, claim_table, in_words
+from bayesirt.studies.figures import study_style
 from bayesirt.studies.tasks import Row, Task, run_tasks
 
 _SETTINGS, _ROWS = "study.json", "replications.csv"
@@ -144,7 +145,7 @@ class Study:
     tables: Mapping[str, pd.DataFrame]  # By the names of their files.
     said: Iterable[Claim]
     notes: Sequence[str]
-    figures: Mapping[str, Callable[[], Figure]]  # Drawn when the study is saved.
+    figures: Mapping[str, Callable[[], Figure]]  # By the names of their files, for `draw`.
 
     def __repr__(self) -> str:
         return f"<{self.title}>"
@@ -158,6 +159,11 @@ class Study:
         """Return the verdict in words."""
         return "\n".join(in_words(self.claims, self.notes))
 
+    def draw(self, figure: str) -> Figure:
+        """Return one of the figures."""
+        with study_style():
+            return self.figures[figure]()
+
     def save(self, folder: Path) -> None:
         """Write the tables as CSV, the verdict as text and the figures as SVG.
 
@@ -170,5 +176,5 @@ class Study:
         for name, table in {**self.tables, "claims": self.claims}.items():
             table.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
         (folder / "verdict.txt").write_text(self.to_text() + "\n", "utf-8")
-        for name, draw in self.figures.items():
-            draw().savefig(folder / f"{name}.svg", metadata={"Date": None})
+        for name in self.figures:
+            self.draw(name).savefig(folder / f"{name}.svg", metadata={"Date": None})

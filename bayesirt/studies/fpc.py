@@ -28,7 +28,6 @@ from bayesirt.studies.figures import (
     legend_above,
     log_plain,
     new_figure,
-    study_style,
 )
 from bayesirt.studies.fpc_chain import MEASURES
 from bayesirt.studies.fpc_tasks import (
@@ -264,7 +263,6 @@ def paper_table(summary: pd.DataFrame) -> pd.DataFrame:
     return named.merge(measured, "left", ["anchors", "method", "measure"]).drop(columns="measure")
 
 
-@study_style()
 def plot_along(along: pd.DataFrame) -> Figure:
     """Draw the error at each step of the chain, a panel for each number of anchors."""
     numbers = list(along["anchors"].unique())
@@ -286,7 +284,6 @@ def plot_along(along: pd.DataFrame) -> Figure:
     return fig
 
 
-@study_style()
 def plot_rules(rules: pd.DataFrame) -> Figure:
     """Draw the error by the rule that chooses anchors, against their number."""
     own = rules[rules["method"] == "fixed"]
@@ -300,7 +297,6 @@ def plot_rules(rules: pd.DataFrame) -> Figure:
     return fig
 
 
-@study_style()
 def plot_references(references: pd.DataFrame) -> Figure:
     """Draw the error against the number of reference subjects."""
     ordered = references.sort_values("n_calibrating")
@@ -313,7 +309,6 @@ def plot_references(references: pd.DataFrame) -> Figure:
     return fig
 
 
-@study_style()
 def plot_coverage(splits: pd.DataFrame) -> Figure:
     """Draw coverage and error by who is predicted, against the number of anchors."""
     fixed, random = (splits[splits["method"] == name] for name in ("fixed", "random"))

@@ -22,7 +22,6 @@ from bayesirt.studies.figures import (
     log_values,
     new_figure,
     patches,
-    study_style,
 )
 from bayesirt.studies.lart_matrix import criterion_table, with_criterion
 from bayesirt.studies.lart_matrix_tasks import PREDICTIONS, mean_table, prediction_table
@@ -211,7 +210,6 @@ def _beside_table_two(subjects: pd.DataFrame, printed: pd.DataFrame) -> pd.DataF
     return subjects.join(values.add_prefix("printed_"), on=["n_subjects", "method"])
 
 
-@study_style()
 def plot_recovery(replications: pd.DataFrame) -> Figure:
     """Draw the errors of LaRT and IRT by the number of subjects (Xu et al., 2026, Figures 1, 2)."""
     fig, axes = new_figure(8.6, 4.8, 2, 4, x="subjects")
@@ -226,7 +224,6 @@ def plot_recovery(replications: pd.DataFrame) -> Figure:
     return fig
 
 
-@study_style()
 def plot_saem(replications: pd.DataFrame) -> Figure:
     """Draw SAEM from two starts beside EM (Xu et al., 2026, Figure 10)."""
     rows = saem_suites(_papers(replications))
@@ -245,7 +242,6 @@ def plot_saem(replications: pd.DataFrame) -> Figure:
     return fig
 
 
-@study_style()
 def plot_coverage(coverage: pd.DataFrame) -> Figure:
     """Draw coverage and width of the abilities' 90% intervals."""
     fig, axes = new_figure(8.4, 0.9 + 0.22 * len(coverage), 1, 2, sharey=True)
@@ -259,7 +255,6 @@ def plot_coverage(coverage: pd.DataFrame) -> Figure:
     return fig
 
 
-@study_style()
 def plot_abilities_and_speeds(subjects: pd.DataFrame) -> Figure:
     """Draw speed against ability (Xu et al., 2026, Figure 3), and abilities by the two models."""
     fig, axes = new_figure(8.0, 3.7, 1, 2)
@@ -272,7 +267,6 @@ def plot_abilities_and_speeds(subjects: pd.DataFrame) -> Figure:
     return fig
 
 
-@study_style()
 def plot_prediction(prediction: pd.DataFrame) -> Figure:
     """Draw how much less LaRT is off than IRT, on items left out."""
     rows = prediction[prediction["method"] != "irt"]
@@ -288,7 +282,6 @@ def plot_prediction(prediction: pd.DataFrame) -> Figure:
     return fig
 
 
-@study_style()
 def plot_efficiency(items: pd.DataFrame, subjects: pd.DataFrame) -> Figure:
     """Draw how few items and how few subjects will do (Xu et al., 2026, Figure 9 and Table 2)."""
     panels = (
@@ -308,7 +301,6 @@ def plot_efficiency(items: pd.DataFrame, subjects: pd.DataFrame) -> Figure:
     return fig
 
 
-@study_style()
 def plot_criterion(outside: pd.DataFrame) -> Figure:
     """Draw the criterion against abilities by both models."""
     fig, axes = new_figure(7.6, 3.6, 1, 2, x="ability θ", sharey=True)

@@ -23,7 +23,7 @@ from bayesirt.posterior import LEVEL
 from bayesirt.report.plots import ACCENT, INK, SOFT
 from bayesirt.studies.claims import Claim, claims_from
 from bayesirt.studies.engine import Running, Study, do_tasks
-from bayesirt.studies.figures import draw_dots, draw_lines, legend_above, new_figure, study_style
+from bayesirt.studies.figures import draw_dots, draw_lines, legend_above, new_figure
 from bayesirt.studies.measures import Floats, ratio_se, read_notes, read_printed
 from bayesirt.studies.sparse_conditions import (
     BATCH,
@@ -314,7 +314,6 @@ def _drawn(replications: pd.DataFrame) -> pd.DataFrame:
     return drawn.assign(design=drawn["name"].where(drawn["name"].isin(MASKS), "domains"))
 
 
-@study_style()
 def plot_domains(domains: pd.DataFrame) -> Figure:
     """Draw ρ of the simple average and of IRT in each domain beside the paper's."""
     fig, axes = new_figure(7.2, 3.2, x="Spearman's rho with the true ranking, over seeds")
@@ -332,7 +331,6 @@ def plot_domains(domains: pd.DataFrame) -> Figure:
     return fig
 
 
-@study_style()
 def plot_failure_surface(grid: pd.DataFrame) -> Figure:
     """Draw ρ over sparsity and difficulty gap: the failure surface of Kang (2026), Figure 1."""
     biased, random = (grid[grid["mask"] == mask] for mask in MASKS)
@@ -354,7 +352,6 @@ def plot_failure_surface(grid: pd.DataFrame) -> Figure:
     return fig
 
 
-@study_style()
 def plot_warning(replications: pd.DataFrame, warning: pd.DataFrame) -> Figure:
     """Draw whether the posterior warns of the average's failure, and whether its ranks hold."""
     drawn = _drawn(replications)

@@ -430,6 +430,6 @@ def test_coverage_is_drawn_by_size_with_its_interval(study: CalibrationStudy):
 def test_hostile_names_are_drawn_as_they_are():
     hostile = r"a$\bad$"
     study = calibration_study({hostile: exact}, [SIZE], 3, key=jax.random.key(0))
-    figure = plot_rank_ecdf(study.replications, study.summary, SIZE, study.design)
+    figure = study.draw(f"ranks_{SIZE[0]}x{SIZE[1]}")
     figure.canvas.draw()
     assert figure.axes[0].get_title() == hostile
