@@ -122,6 +122,7 @@ def _suite_tasks(design: CBMMDesign, key: PortableKey) -> Iterator[Task]:
         mml, drawn = (replication < n for n in (design.mml_replications, design.drawn_replications))
         for number, condition in enumerate(design.conditions):
             place, methods = (number, replication), methods_for(condition.n_items, mml)
-            posteriors = design.posteriors if drawn and condition.factor == "sparsity" else ()
-            work = partial(suite_rows, condition, place, methods, posteriors, key)
-            yield Task([("suites", (*place, name)) for name in (*methods, *posteriors)], work)
+            if drawn and condition.factor == "sparsity":
+                methods += design.posteriors
+            work = partial(suite_rows, condition, place, methods, key)
+            yield Task([("suites", (*place, name)) for name in methods], work)

@@ -30,6 +30,7 @@ from bayesirt.studies.measures import Floats, read_printed, spearman
 LEVEL_MEASURES = {"minus_d": "-d", "b": "b = -d/a", "wrong": "the share wrong"}
 """Of an item's difficulty."""
 _RESAMPLES = 1000
+_SCOPES = {"all": 1.0, "top 20%": TOP_SHARE}
 _QUARTILES = {"_low": 0.25, "": 0.5, "_high": 0.75}
 
 
@@ -85,17 +86,16 @@ def level_correlations(items: pd.DataFrame, rng: np.random.Generator) -> pd.Data
 
 def _agreement_table(responses: Responses, fits: Mapping[str, Fit]) -> pd.DataFrame:
     accuracy = accuracy_of(responses)
-    rows = []
-    for name, fit in fits.items():
-        every, top = agreement(fit.theta, accuracy)
-        for scope, rho, share in (("all", every, 1.0), ("top 20%", top, TOP_SHARE)):
-            rows.append({
-                "method": name, "scope": scope,
-                "subjects": max(2, round(share * len(accuracy))), "cv_a": variation(fit.a),
-                "rho": rho, "iterations": fit.point.iterations, "converged": fit.point.converged,
-                "log_likelihood": fit.point.log_likelihood, "seconds": fit.seconds,
-            })  # fmt: skip
-    return pd.DataFrame(rows)
+    return pd.DataFrame([
+        {
+            "method": name, "scope": scope,
+            "subjects": max(2, round(share * len(accuracy))), "cv_a": variation(fit.a),
+            "rho": rho, "iterations": fit.point.iterations, "converged": fit.point.converged,
+            "log_likelihood": fit.point.log_likelihood, "seconds": fit.seconds,
+        }
+        for name, fit in fits.items()
+        for (scope, share), rho in zip(_SCOPES.items(), agreement(fit.theta, accuracy), strict=True)
+    ])  # fmt: skip
 
 
 def _rank_table(responses: Responses, name: str, fit: Fit) -> pd.DataFrame:
@@ -141,18 +141,13 @@ def recovery_table(replications: pd.DataFrame) -> pd.DataFrame:
     `time_ratio` is the mean ratio of times to those of MM, `behind` the share of suites in which
     MM's log likelihood is below Newton's, which its prior holds back.
     """
-    point = replications[replications["method"].isin(list(POINT_METHODS))]
     place = ["factor", "value", "n_subjects", "n_items"]
-
-    def of(method: str, column: str) -> pd.Series:
-        """Return what a method has in the suite of each row."""
-        own = point[column].where(point["method"] == method)
-        return own.groupby([point[name] for name in (*place, "replication")]).transform("max")
-
-    behind = (point["log_likelihood"] < of("newton", "log_likelihood")).astype(float)
+    point = replications[replications["method"].isin(list(POINT_METHODS))]
+    point = point.set_index([*place, "replication"])
+    mm, newton = (point[point["method"] == name].reindex(point.index) for name in STEPS)
+    behind = (point["log_likelihood"] < newton["log_likelihood"]).astype(float)
     point = point.assign(
-        time_ratio=point["seconds"] / of("mm", "seconds"),
-        behind=behind.where(point["method"] == "mm"),
+        time_ratio=point["seconds"] / mm["seconds"], behind=behind.where(point["method"] == "mm")
     )
     groups = point.groupby([*place, "method"], sort=False)
     table = pd.DataFrame({"replications": groups.size(), "converged": groups["converged"].mean()})

@@ -160,9 +160,7 @@ _FIT = (
 _NIL = ("items", "nil", "zeros", "zeros_right", "small", "small_right")
 _REVIEW = (f"{what}_{q:g}" for q in BOUNDS for what in ("listed", "listed_right"))
 SUITES = Part(
-    ("condition", "replication", "method"),
-    (*_FIT, *_NIL, *_REVIEW),
-    (*POINT_METHODS, *POSTERIORS),
+    ("condition", "replication", "method"), (*_FIT, *_NIL, *_REVIEW), (*POINT_METHODS, *POSTERIORS)
 )
 
 
@@ -186,7 +184,7 @@ def fit_timed(name: str, responses: Responses, *, key: Array, temperature: float
     """Fit by one of `POINT_METHODS`; compile first, then measure the time."""
     fit = _fitters(key, temperature)[name]
     _compile(name, responses.cells.shape)
-    point, seconds = timed(partial(fit, responses))
+    point, seconds = timed(fit, responses)
     unit = 1.0 if name in ("mm", "newton") else temperature
     parts = (point["theta"], unit * point["a"], unit * point["d"])
     return Fit(*on_sample_scale(*parts), seconds, point)
@@ -197,7 +195,7 @@ def _compile(name: str, shape: tuple[int, int]) -> None:
     """Fit any responses of a shape once in this process, so that no later fit has to compile."""
     answers = np.random.default_rng(0).integers(0, 2, shape)
     fit = _fitters(jax.random.key(0), 1.0)[name]
-    quietly(partial(fit, Responses.from_arrays(answers), max_iterations=1))
+    quietly(fit, Responses.from_arrays(answers), max_iterations=1)
 
 
 def _fitters(key: Array, temperature: float) -> dict[str, Callable[..., PointEstimate]]:
@@ -238,26 +236,21 @@ def random_start(
 
 
 def suite_rows(
-    condition: Condition,
-    place: tuple[int, int],
-    methods: Sequence[str],
-    posteriors: Sequence[str],
-    key: PortableKey,
+    condition: Condition, place: tuple[int, int], methods: Sequence[str], key: PortableKey
 ) -> list[Row]:
     """Return what each method says of one suite; keys depend on what is run, not on when."""
     suite = draw_suite(condition, key.rng(*place))
-    rows: list[Row] = []
-    for name in methods:
-        own = key.folded(*place, name)
-        fit = fit_timed(name, suite.responses, key=own, temperature=suite.temperature)
-        rows.append(measure_fit(suite, fit))
-    for name in posteriors:
-        try:
-            posterior = sample_review(name, suite.responses, key=key.folded(*place, name))
-            rows.append(measure_review(suite, posterior))
-        except ResponseError:
-            rows.append({"items": condition.n_items})  # no curvature that Laplace could use
-    return rows
+    return [_measured(name, suite, key.folded(*place, name)) for name in methods]
+
+
+def _measured(name: str, suite: Suite, key: Array) -> Row:
+    if name in POINT_METHODS:
+        fit = fit_timed(name, suite.responses, key=key, temperature=suite.temperature)
+        return measure_fit(suite, fit)
+    try:
+        return measure_review(suite, sample_review(name, suite.responses, key=key))
+    except ResponseError:
+        return {"items": len(suite.a)}  # no curvature that Laplace could use
 
 
 def start_task(
@@ -273,25 +266,22 @@ def start_rows(
     replication: int, responses: Responses, variances: tuple[float, ...], key: PortableKey
 ) -> list[Row]:
     """Return how alike two fits are, for each step and pair of variances."""
-    rows = []
+    rows: list[Row] = []
+    n = len(variances)
     for step in STEPS:
-        fits = [
-            quietly(partial(fit_cbmm, responses, step=step, start=random_start(
-                responses, variance, key.folded("starts", replication, number))))
+        starts = [
+            random_start(responses, variance, key.folded("starts", replication, number))
             for number, variance in enumerate(variances * 2)
-        ]  # fmt: skip
-        n = len(variances)
-        for one, other in combinations_with_replacement(range(n), 2):
-            rows.append(_likeness(fits[one], fits[other if other != one else n + one]))
+        ]
+        fits = [quietly(fit_cbmm, responses, step=step, start=start) for start in starts]
+        for i, j in combinations_with_replacement(range(n), 2):
+            one, other = fits[i], fits[j if j != i else n + i]
+            rows.append({
+                **{f"rho_{name}": float(spearman(one[name], other[name])) for name in PARAMETERS},
+                "iterations": (one.iterations + other.iterations) / 2,
+                "converged": float(one.converged and other.converged),
+            })  # fmt: skip
     return rows
-
-
-def _likeness(one: PointEstimate, other: PointEstimate) -> Row:
-    return {
-        **{f"rho_{name}": float(spearman(one[name], other[name])) for name in PARAMETERS},
-        "iterations": (one.iterations + other.iterations) / 2,
-        "converged": float(one.converged and other.converged),
-    }
 
 
 def measure_fit(suite: Suite, fit: Fit) -> Row:

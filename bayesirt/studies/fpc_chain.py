@@ -5,7 +5,6 @@ At each step anchors say what test subjects would score on the new benchmark, an
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -227,7 +226,7 @@ def run_chain(
         own = np.flatnonzero(of == name)
         earlier = bank.items.select(_chosen(bank.items.names, set(bank.anchor_items)))
         with compile_clock() as clock:
-            point = quietly(partial(calibrate_items, chain.linked(bank, own), bank.items))
+            point = quietly(calibrate_items, chain.linked(bank, own), bank.items)
             items = chain.chosen(point, own, name, key=of_anchors)
         bank = ItemBank(n_abilities, (*bank.steps, BankStep("add", items)))
         if measured is not None and step not in measured:
@@ -273,7 +272,7 @@ class Chain:
     def begun(self, names: Sequence[str], *, key: Array) -> ItemBank:
         """Return a bank of the first benchmarks."""
         first = np.flatnonzero(np.isin(self.of, names))
-        point = quietly(partial(fit_mirt, self.answers(first), n_abilities=self.n_abilities))
+        point = quietly(fit_mirt, self.answers(first), n_abilities=self.n_abilities)
         known, rule = KnownItems.from_estimate(point), (self.of[first].tolist(), self.n_anchors)
         items = with_anchors(known, *rule, how=self.how, key=key)
         return ItemBank(self.n_abilities, (BankStep("create", items),))
@@ -299,7 +298,7 @@ class Chain:
         old = _chosen(self.reference.items, names)
         with compile_clock() as clock:
             answers = self.answers(np.append(old, own))
-            point = quietly(partial(fit_mirt, answers, n_abilities=self.n_abilities))
+            point = quietly(fit_mirt, answers, n_abilities=self.n_abilities)
             items = self.chosen(point, own, name, key=of_anchors)
         found = KnownItems.from_estimate(point)
         again = found.select(_chosen(found.names, names))

@@ -18,16 +18,8 @@ from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.studies.engine import Running, Study, do_tasks
 from bayesirt.studies.labels import fingerprint
-from bayesirt.studies.lart_matrix import (
-    look_at,
-    with_criterion,
-)
-from bayesirt.studies.lart_matrix_tasks import (
-    N_FOLDS,
-    PARTS,
-    base_subjects,
-    matrix_tasks,
-)
+from bayesirt.studies.lart_matrix import look_at, with_criterion
+from bayesirt.studies.lart_matrix_tasks import N_FOLDS, PARTS, base_subjects, matrix_tasks
 from bayesirt.studies.lart_suites import (
     DRAWN,
     EM_METHODS,

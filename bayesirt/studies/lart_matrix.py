@@ -4,7 +4,6 @@ Abilities are scored on a fixed grid, by any part of the answers and lengths, wi
 """
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,18 +19,11 @@ from bayesirt.estimators.lart_intervals import KINDS, ability_intervals
 from bayesirt.likelihood.latencies import SpeedEvidence
 from bayesirt.names import one_line
 from bayesirt.point_estimate import PointEstimate
+from bayesirt.posterior import TAILS
 from bayesirt.ranking.length_gain import correlation
 from bayesirt.studies.labels import read_pairs
 from bayesirt.studies.lart_suites import EM_METHODS, draw_model, fit_model
-from bayesirt.studies.measures import (
-    RESAMPLES,
-    TAILS,
-    Floats,
-    Index,
-    Mask,
-    resampled_sums,
-    spearman,
-)
+from bayesirt.studies.measures import RESAMPLES, Floats, Index, Mask, resampled_sums, spearman
 from bayesirt.studies.tasks import PortableKey, Row, timed
 
 GRID = np.linspace(-6, 6, 601)
@@ -171,7 +163,7 @@ def look_at(
     """Fit a matrix by both models: tables of the fits, of ρ and of the subjects."""
     fits, rows = {}, []
     for name in EM_METHODS:
-        point, seconds = timed(partial(fit_model, name, responses))
+        point, seconds = timed(fit_model, name, responses)
         fits[name] = point
         row = {"method": name, "seconds": seconds, "converged": point.converged}
         row["iterations"] = point.iterations

@@ -3,6 +3,7 @@
 Xu et al. (2026), 6.3.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
@@ -11,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from bayesirt.data.responses import Responses
-from bayesirt.likelihood.latencies import SpeedEvidence
+from bayesirt.posterior import TAILS
 from bayesirt.studies.engine import Part
 from bayesirt.studies.lart_matrix import (
     Cells,
@@ -24,7 +25,6 @@ from bayesirt.studies.lart_matrix import (
 )
 from bayesirt.studies.lart_suites import EM_METHODS, fit_model
 from bayesirt.studies.measures import (
-    TAILS,
     Floats,
     Index,
     log_losses,
@@ -66,23 +66,19 @@ _SHOWN = (15, 20, 25, 30, 40, 50, 75, 100, 150, 200, 300, 400)
 
 def base_subjects(names: Sequence[str], suffixes: Sequence[str]) -> Index:
     """Return which base subject each row is of: names alike but for an ending belong together."""
-    longest_first = sorted(suffixes, key=len, reverse=True)
-    bases = []
-    for name in names:
-        ending = next((s for s in longest_first if s and name.endswith(s)), "")
-        bases.append(name[: len(name) - len(ending)])
+    endings = "|".join(re.escape(s) for s in suffixes if s)
+    bases = [re.sub(rf"({endings})\Z", "", name) for name in names]
     return np.unique(bases, return_inverse=True)[1]
 
 
 def subject_folds(groups: Index, n_folds: int, rng: np.random.Generator) -> list[Index]:
     """Divide the subjects into disjoint folds of about the same size, groups unbroken."""
-    labels, sizes = np.unique(groups, return_counts=True)
-    fold_of, filled = np.zeros(len(labels), int), np.zeros(n_folds, int)
-    for k in rng.permutation(len(labels)):
+    _, group, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    fold_of, filled = np.zeros(len(sizes), int), np.zeros(n_folds, int)
+    for k in rng.permutation(len(sizes)):
         fold_of[k] = filled.argmin()
         filled[fold_of[k]] += sizes[k]
-    of_subject = fold_of[np.searchsorted(labels, groups)]
-    return [np.flatnonzero(of_subject == fold) for fold in range(n_folds)]
+    return [np.flatnonzero(fold_of[group] == fold) for fold in range(n_folds)]
 
 
 def item_folds(n_items: int, n_folds: int, rng: np.random.Generator) -> list[Index]:
@@ -227,32 +223,19 @@ def adaptive_abilities(items: Items, cells: Cells, counts: list[int]) -> dict[in
     Xu et al. (2026), 6.3.2: the next item is the one with the largest information at the estimate
     so far (equation 10). An item that a subject was not given is never chosen.
     """
-    n, j = cells.trials.shape
-    asked = np.zeros((n, j), bool)
-    asked[:, : counts[0]] = True
     of_right, of_wrong = (x.T for x in items.log_probabilities())
-    wrong, rows = cells.trials - cells.successes, np.arange(n)
-    total = (cells.successes * asked) @ of_right + (wrong * asked) @ of_wrong
-    evidence = speed_evidence(items, cells, asked)
-    seen = np.isfinite(cells.x)
-    precision = np.where(seen, items.phi**2 / items.lam, 0.0)
-    pull = -np.where(seen, (cells.x - items.omega) * items.phi / items.lam, 0.0)
+    wrong = cells.trials - cells.successes
+    asked = np.zeros(wrong.shape, bool)
+    asked[:, : counts[0]] = True
     found: dict[int, Floats] = {}
     for count in range(counts[0], counts[-1] + 1):
-        theta = posterior_on_grid(total, evidence, items.rho).mean
+        total = (cells.successes * asked) @ of_right + (wrong * asked) @ of_wrong
+        theta = posterior_on_grid(total, speed_evidence(items, cells, asked), items.rho).mean
         if count in counts:
             found[count] = theta
         told = item_information(items, theta)
         told[asked | (cells.trials == 0)] = -np.inf
-        best, any_left = told.argmax(1), np.isfinite(told.max(1))
-        asked[rows, best] = True
-        right, missed = cells.successes[rows, best], wrong[rows, best]
-        step = right[:, None] * of_right[best] + missed[:, None] * of_wrong[best]
-        total += any_left[:, None] * step
-        evidence = SpeedEvidence(
-            evidence.precision + any_left * precision[rows, best],
-            evidence.pull + any_left * pull[rows, best],
-        )
+        asked[np.arange(len(asked)), told.argmax(1)] = True
     return found
 
 

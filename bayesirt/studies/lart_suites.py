@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Array
+from numpy.typing import NDArray
 from scipy.stats import norm
 
 from bayesirt.data.responses import Responses
@@ -17,19 +17,20 @@ from bayesirt.estimators.saem import fit_saem
 from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.models import LaRT
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.posterior import Posterior
+from bayesirt.posterior import TAILS, Posterior
+from bayesirt.simulate import Simulation
 from bayesirt.studies.engine import Part
-from bayesirt.studies.measures import TAILS, Floats, groups_of, n_covered
+from bayesirt.studies.measures import groups_of, n_covered
 from bayesirt.studies.tasks import PortableKey, Row, quietly, timed, two_chains
 
 PLACE = ["n_subjects", "n_items", "rho"]
 
 ANSWERS = ("theta", "a", "d")
 LENGTHS = ("phi", "omega", "lam", "rho")
-INTERVALS = (*KINDS, "given_items", "posterior")
 _MEASURES = (
     "seconds", "converged", "loss", *(f"rmse_{name}" for name in (*ANSWERS, *LENGTHS)),
-    *(f"{what}_{kind}" for kind in INTERVALS for what in ("cover", "width")),
+    *(f"{what}_{kind}" for kind in (*KINDS, "given_items", "posterior")
+      for what in ("cover", "width")),
 )  # fmt: skip
 EM_METHODS = {"lart": "LaRT", "irt": "probit IRT"}
 SAEM_METHODS = {
@@ -40,7 +41,13 @@ DRAWN = "lart posterior"
 SUITES = Part(
     ("condition", "replication", "method"), _MEASURES, (*EM_METHODS, *SAEM_METHODS, DRAWN)
 )
-_INTERVALS_OF = {"lart": INTERVALS[:3], "irt": INTERVALS[:1], DRAWN: INTERVALS[3:]}
+INTERVALS = {
+    ("lart", "asymptotic"): "LaRT, equation 10",
+    ("lart", "finite"): "LaRT, finite length",
+    ("lart", "given_items"): "LaRT, posterior sd given items",
+    ("irt", "asymptotic"): "IRT, closed form",
+    (DRAWN, "posterior"): "LaRT, full posterior",
+}
 _SAEM_OPTIONS: dict[str, dict[str, Any]] = {
     "saem spectral": {},
     "saem burn-in": {"start": "random", "burn_in": 20},
@@ -58,15 +65,7 @@ class Condition:
     rho: float  # Correlation of ability and speed.
 
 
-class Suite(NamedTuple):
-    """Responses with lengths whose parameters are known."""
-
-    # theta and tau, shape (subject,); a, d, phi, omega and lam, shape (item,); rho.
-    truth: dict[str, Floats]
-    responses: Responses
-
-
-def draw_suite(condition: Condition, rng: np.random.Generator) -> Suite:
+def draw_suite(condition: Condition, rng: np.random.Generator) -> Simulation:
     """Draw parameters, answers and lengths as Xu et al. (2026) do in section 5."""
     n, j, rho = condition.n_subjects, condition.n_items, condition.rho
     theta, own = rng.normal(size=(2, n))
@@ -78,7 +77,7 @@ def draw_suite(condition: Condition, rng: np.random.Generator) -> Suite:
     x = omega - tau[:, None] * phi + np.sqrt(lam) * residual
     responses = replace(Responses.from_arrays(right.astype(int)), latency=np.exp(x).ravel())
     truth = {"theta": theta, "tau": tau, "a": a, "d": d, "phi": phi, "omega": omega, "lam": lam}
-    return Suite({**truth, "rho": np.asarray(rho)}, responses)
+    return Simulation({**truth, "rho": np.asarray(rho)}, responses)
 
 
 def suite_rows(
@@ -96,32 +95,31 @@ def suite_rows(
         if method == DRAWN:
             rows.append(measure_posterior(suite, *draw_model(suite.responses, draws, own)))
         elif method in SAEM_METHODS:
-            options = {"iterations": iterations, **_SAEM_OPTIONS[method]}
-            fit = partial(fit_saem, suite.responses, key=own, **options)
-            rows.append(measure_point(suite, *timed(fit)))
+            options = {"key": own, "iterations": iterations, **_SAEM_OPTIONS[method]}
+            rows.append(measure_point(suite, *timed(fit_saem, suite.responses, **options)))
         else:
-            rows.append(measure_point(suite, *timed(partial(fit_model, method, suite.responses))))
+            rows.append(measure_point(suite, *timed(fit_model, method, suite.responses)))
     return rows
 
 
 def fit_model(name: str, responses: Responses) -> PointEstimate:
     """Fit LaRT or the same IRT model without lengths, by EM."""
-    return quietly(partial(fit_lart, responses, lengths=name == "lart"))
+    return quietly(fit_lart, responses, lengths=name == "lart")
 
 
 def draw_model(responses: Responses, draws: int, key: Array) -> tuple[Posterior, float]:
     """Draw from LaRT's posterior, and return the seconds it took."""
     options = two_chains(draws, thinning=1)
-    return timed(partial(sample_blocked, responses, key=key, model=LaRT(), options=options))
+    return timed(sample_blocked, responses, key=key, model=LaRT(), options=options)
 
 
-def measure_point(suite: Suite, point: PointEstimate, seconds: float) -> Row:
+def measure_point(suite: Simulation, point: PointEstimate, seconds: float) -> Row:
     """Compare an estimate with the truth; of ρ the absolute error."""
     row = {"seconds": seconds, "converged": float(point.converged), "loss": float(point.trace[-1])}
     for name in (*ANSWERS, *LENGTHS):
         if name in point.parameters:
-            row[f"rmse_{name}"] = rmse(suite.truth[name], point[name])
-    theta = suite.truth["theta"]
+            row[f"rmse_{name}"] = rmse(suite.parameters[name], point[name])
+    theta = suite.parameters["theta"]
     for kind in KINDS:
         interval = ability_intervals(point, suite.responses, kind=kind)
         row |= _of_interval(theta, interval["low"], interval["high"], kind)
@@ -129,21 +127,21 @@ def measure_point(suite: Suite, point: PointEstimate, seconds: float) -> Row:
     return row | _of_interval(theta, point["theta"] - reach, point["theta"] + reach, "given_items")
 
 
-def measure_posterior(suite: Suite, posterior: Posterior, seconds: float) -> Row:
+def measure_posterior(suite: Simulation, posterior: Posterior, seconds: float) -> Row:
     """Compare a posterior's means and intervals with the truth."""
     row = {"seconds": seconds}
     for name in (*ANSWERS, *LENGTHS):
-        row[f"rmse_{name}"] = rmse(suite.truth[name], posterior.draws(name).mean(0))
+        row[f"rmse_{name}"] = rmse(suite.parameters[name], posterior.draws(name).mean(0))
     low, high = np.quantile(posterior.theta, TAILS, axis=0)
-    return row | _of_interval(suite.truth["theta"], low, high, "posterior")
+    return row | _of_interval(suite.parameters["theta"], low, high, "posterior")
 
 
-def rmse(true: Floats, found: Floats) -> float:
+def rmse(true: NDArray[np.floating], found: NDArray[np.floating]) -> float:
     """Return √ mean (found - true)²."""
     return float(np.sqrt(np.mean((found - true) ** 2)))
 
 
-def _of_interval(theta: Floats, low: Any, high: Any, kind: str) -> Row:
+def _of_interval(theta: NDArray[np.floating], low: Any, high: Any, kind: str) -> Row:
     covered = n_covered(theta, low, high) / len(theta)
     return {f"cover_{kind}": covered, f"width_{kind}": float((high - low).mean())}
 
@@ -152,17 +150,15 @@ def recovery_table(replications: pd.DataFrame) -> pd.DataFrame:
     """Return how far LaRT and IRT by EM are from the truth; `gain` is how much less LaRT is."""
     rows = []
     for place, own in groups_of(replications, PLACE):
-        of = {name: own[own["method"] == name].set_index("replication") for name in EM_METHODS}
         for parameter in (*ANSWERS, *LENGTHS):
-            errors = {name: table[f"rmse_{parameter}"] for name, table in of.items()}
-            row = place | {"parameter": parameter, "replications": len(errors["lart"])}
-            for name, values in errors.items():
-                row |= {name: values.mean(), f"{name}_sd": values.std()}
-            wins = (errors["lart"] < errors["irt"]).mean()
-            row["lart_wins"] = wins if errors["irt"].notna().all() else np.nan
-            gain = errors["irt"] - errors["lart"]
-            row |= {"gain": gain.mean(), "gain_se": gain.sem()}
-            rows.append(row)
+            errors = own.pivot(index="replication", columns="method", values=f"rmse_{parameter}")
+            lart, irt = errors["lart"], errors["irt"]
+            wins = (lart < irt).mean() if irt.notna().all() else np.nan
+            rows.append({
+                **place, "parameter": parameter, "replications": len(errors),
+                "lart": lart.mean(), "lart_sd": lart.std(), "irt": irt.mean(), "irt_sd": irt.std(),
+                "lart_wins": wins, "gain": (irt - lart).mean(), "gain_se": (irt - lart).sem(),
+            })  # fmt: skip
     return pd.DataFrame(rows)
 
 
@@ -199,14 +195,12 @@ def coverage_table(replications: pd.DataFrame) -> pd.DataFrame:
     """Return coverage and mean width of the abilities' 90% intervals; IRT's forms are the same."""
     rows = []
     for place, own in groups_of(replications, PLACE):
-        for method, kinds in _INTERVALS_OF.items():
+        for method, kind in INTERVALS:
             part = own[own["method"] == method]
-            for kind in kinds if len(part) else ():
-                cover = part[f"cover_{kind}"]
+            if len(part):
+                cover, width = part[f"cover_{kind}"], part[f"width_{kind}"]
                 rows.append({
-                    **place, "method": method, "interval": kind,
-                    "replications": len(part), "coverage": cover.mean(),
-                    "coverage_se": cover.sem(),
-                    "width": part[f"width_{kind}"].mean(),
+                    **place, "method": method, "interval": kind, "replications": len(part),
+                    "coverage": cover.mean(), "coverage_se": cover.sem(), "width": width.mean(),
                 })  # fmt: skip
     return pd.DataFrame(rows)

@@ -29,6 +29,7 @@ from bayesirt.studies.lart_suites import (
     ANSWERS,
     DRAWN,
     EM_METHODS,
+    INTERVALS,
     LENGTHS,
     PLACE,
     SAEM_METHODS,
@@ -44,13 +45,6 @@ from bayesirt.studies.tasks import PortableKey
 SYMBOLS = {
     "theta": "θ", "a": "a", "d": "d", "phi": "φ", "omega": "ω", "lam": "λ", "rho": "ρ",
 }  # fmt: skip
-INTERVAL_LABELS = {
-    ("irt", "asymptotic"): "IRT, closed form",
-    ("lart", "asymptotic"): "LaRT, equation 10",
-    ("lart", "finite"): "LaRT, finite length",
-    ("lart", "given_items"): "LaRT, posterior sd given items",
-    (DRAWN, "posterior"): "LaRT, full posterior",
-}
 MEASURES = {"absolute_error": "mean absolute error", "log_score": "log score"}
 _FILLS = {"irt": "white", "lart": ACCENT}
 _SAEM_FILLS = dict(zip(("lart", *SAEM_METHODS), (INK, ACCENT, "white"), strict=True))
@@ -139,7 +133,7 @@ def simulation_claims(
 
 def _with_forms(coverage: pd.DataFrame) -> pd.DataFrame:
     forms = pd.MultiIndex.from_frame(coverage[["method", "interval"]])
-    return coverage.assign(form=forms.map(INTERVAL_LABELS))
+    return coverage.assign(form=forms.map(INTERVALS))
 
 
 def _two_of_saem(saem: pd.DataFrame) -> pd.DataFrame:

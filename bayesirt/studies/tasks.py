@@ -21,17 +21,17 @@ from bayesirt.inference.options import RunOptions
 Found = TypeVar("Found")
 
 
-def quietly(fit: Callable[[], Found]) -> Found:
+def quietly(fit: Callable[..., Found], *given: Any, **options: Any) -> Found:
     """Return an estimate, which tells itself whether it converged."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return fit()
+        return fit(*given, **options)
 
 
-def timed(fit: Callable[[], Found]) -> tuple[Found, float]:
+def timed(fit: Callable[..., Found], *given: Any, **options: Any) -> tuple[Found, float]:
     """Return an estimate or a posterior, and the seconds it took."""
     start = time.perf_counter()
-    found = quietly(fit)
+    found = quietly(fit, *given, **options)
     return found, time.perf_counter() - start
 
 
