@@ -36,9 +36,9 @@ from bayesirt.studies.abilities_matrix import (
 from bayesirt.studies.abilities_tables import abilities_found
 from bayesirt.studies.abilities_unseen import (
     MOST_DRAWN,
+    PREDICTORS,
     UNSEEN_PARTS,
     agreement_rows,
-    predictors_of,
     split_rows,
 )
 from bayesirt.studies.engine import Running, Study, do_tasks
@@ -124,23 +124,22 @@ def matrix_tasks(
     if design.posterior_draws and matrix.responses.n_observed <= MOST_DRAWN:
         draw = partial(agreement_rows, 0, matrix, design.posterior_draws, key)
         yield Task([("agreement", (0,))], draw)
-    for places, rows, numbers in _work(design, matrix):
-        yield Task(places, partial(rows, *numbers, matrix, design.trained, key))
-
-
-def _work(design: AbilitiesDesign, matrix: AbilityMatrix) -> Iterator[tuple[Any, Any, Any]]:
-    """Yield the places of rows, what returns them, and the numbers of what is divided."""
+    given = matrix, design.trained, key
     each = [*product(range(matrix.q.n_abilities), ESTIMATES)]
-    yield [("criterion", place) for place in each], criterion_rows, ()
+    yield Task([("criterion", place) for place in each], partial(criterion_rows, *given))
     for k in range(design.halves):
-        yield [("consistency", (HALVES, HALVES, k, *p)) for p in each], halves_rows, (k,)
-    predictors = predictors_of(matrix)
-    for pair in combinations(range(len(matrix.groups)), 2):
-        ways = product((pair, pair[::-1]), predictors)
+        halves = [("consistency", (HALVES, HALVES, k, *place)) for place in each]
+        yield Task(halves, partial(halves_rows, k, *given))
+    known = matrix.truth is not None
+    predictors = [name for name in PREDICTORS if known or not name.startswith("true")]
+    for one, other in combinations(range(len(matrix.groups)), 2):
+        between = [("consistency", (one, other, 0, *place)) for place in each]
+        ways = product(((one, other), (other, one)), predictors)
         across = [("across", (*way, name)) for way, name in ways]
-        yield [*(("consistency", (*pair, 0, *p)) for p in each), *across], pair_rows, pair
+        yield Task([*between, *across], partial(pair_rows, one, other, *given))
     for k in range(design.splits):
-        yield [("prediction", (k, name)) for name in predictors], split_rows, (k,)
+        split = [("prediction", (k, name)) for name in predictors]
+        yield Task(split, partial(split_rows, k, *given))
 
 
 def _matrix(

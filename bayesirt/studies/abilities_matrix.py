@@ -3,7 +3,6 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -18,11 +17,12 @@ from bayesirt.errors import ResponseError
 from bayesirt.inference.engines import sample_q_mirt
 from bayesirt.models import QMirt
 from bayesirt.names import one_line
-from bayesirt.posterior import Posterior
+from bayesirt.posterior import TAILS, Posterior
 from bayesirt.profiles.simulation import simulate_q_mirt
+from bayesirt.simulate import Simulation
 from bayesirt.studies.engine import Part
 from bayesirt.studies.labels import labels_for
-from bayesirt.studies.measures import TAILS, Index, n_covered, read_printed
+from bayesirt.studies.measures import Index, n_covered, read_printed
 from bayesirt.studies.tasks import PortableKey, Row, two_chains
 
 Counts = NDArray[np.integer]
@@ -40,9 +40,8 @@ class AbilityMatrix:
     q: QMatrix  # A row for each item, in the order of the responses.
     groups: tuple[str, ...]  # Benchmarks; empty if they are not known.
     group: Index  # shape (item,), Which of them an item is of; -1 if they are not known.
-    truth: xr.Dataset | None = (
-        None  # As `bayesirt.profiles.simulation.QSimulation` names parameters.
-    )
+    # As `bayesirt.profiles.simulation.QSimulation` names parameters.
+    truth: xr.Dataset | None = None
 
 
 def given_matrix(
@@ -80,13 +79,10 @@ def simulated_matrix(size: tuple[int, int, int], *, key: Array) -> AbilityMatrix
 
 def papers_q_matrix(n_items: int, n_abilities: int, rng: np.random.Generator) -> QMatrix:
     """Draw a Q-matrix with MMLU-MATH's shares of items by ability (Zhang et al., 2026, Table 3)."""
-    printed = read_printed("abilities_printed")
-    counts = printed.loc[printed["table"] == "coverage", "value"].to_numpy(float)
-    n_printed = printed.loc[
-        (printed["quantity"] == "items") & (printed["place"] == "MMLU-MATH"), "value"
-    ].item()
+    printed = read_printed("abilities_printed").set_index("table")["value"]
+    counts = printed["coverage"].to_numpy(float)
     chosen = np.linspace(0, len(counts) - 1, n_abilities).round().astype(int)
-    shares = np.sort(counts)[::-1][chosen] / n_printed
+    shares = np.sort(counts)[::-1][chosen] / printed["items"]
     sizes = np.clip(np.round(shares * n_items).astype(int), min(_FEWEST_ITEMS, n_items), n_items)
     needs = np.zeros((n_items, n_abilities), bool)
     for k, size in enumerate(sizes):
@@ -105,13 +101,6 @@ COVERAGE = Part(("size", "replication"), (
 ))  # fmt: skip
 BATCH = 10  # Replications that one process does with what it has compiled.
 _ABILITIES_AN_ITEM, _MOST_ABILITIES, _MOST_SHARE = 2.4, 4, 0.5
-
-
-class Suite(NamedTuple):
-    """Responses, and the values that they were drawn with."""
-
-    responses: Responses
-    truth: dict[str, NDArray[np.floating]]  # Named like the sites of the posterior.
 
 
 def coverage_rows(
@@ -144,20 +133,20 @@ def study_q_matrix(n_items: int, n_abilities: int, rng: np.random.Generator) -> 
     return QMatrix.from_arrays(needs)
 
 
-def draw_suite(n_subjects: int, q: QMatrix, *, key: Array) -> Suite:
+def draw_suite(n_subjects: int, q: QMatrix, *, key: Array) -> Simulation:
     """Draw everything from the model: of such suites, right intervals cover what they say."""
     trials = np.ones((n_subjects, q.n_items), int)
     sites = trace(seed(QMirt.of(q), key)).get_trace(trials)
     values = {name: np.asarray(site["value"]) for name, site in sites.items() if "value" in site}
     responses = Responses.from_arrays(values.pop("successes").astype(int), trials, items=q.items)
-    return Suite(responses, values)
+    return Simulation(values, responses)
 
 
-def measure_posterior(suite: Suite, posterior: Posterior) -> dict[str, float]:
+def measure_posterior(suite: Simulation, posterior: Posterior) -> dict[str, float]:
     """Compare a posterior with the truth, but for the seconds."""
     measured = {}
     for name in QUANTITIES:
-        draws, true = posterior.draws(name), suite.truth[name]
+        draws, true = posterior.draws(name), suite.parameters[name]
         if name == "correlation":
             above = np.triu_indices(true.shape[-1], 1)
             draws, true = draws[:, *above], true[above]
@@ -165,7 +154,7 @@ def measure_posterior(suite: Suite, posterior: Posterior) -> dict[str, float]:
         measured[f"{name}_covered"] = n_covered(true, low, high)
         measured[f"{name}_n"] = float(true.size)
         measured[f"{name}_width"] = float((high - low).mean())
-    mean, true = posterior.draws("theta").mean(0), suite.truth["theta"]
+    mean, true = posterior.draws("theta").mean(0), suite.parameters["theta"]
     rho = [np.corrcoef(mean[:, k], true[:, k])[0, 1] for k in range(true.shape[1])]
     table = posterior.summary
     return measured | {

@@ -15,13 +15,7 @@ from bayesirt.studies.abilities_matrix import CORRELATION, QUANTITIES, AbilityMa
 from bayesirt.studies.abilities_unseen import MEASURED, MOST_DRAWN, PREDICTORS
 from bayesirt.studies.claims import Claim, claims_from
 from bayesirt.studies.engine import Study
-from bayesirt.studies.figures import (
-    STYLES,
-    draw_dots,
-    draw_lines,
-    log_plain,
-    new_figure,
-)
+from bayesirt.studies.figures import STYLES, draw_dots, draw_lines, log_plain, new_figure
 from bayesirt.studies.measures import groups_of, ratio_se, read_notes, read_printed
 
 _MOST_FINDINGS = 3

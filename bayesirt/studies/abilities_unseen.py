@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import pandas as pd
 from jaxtyping import Array
 from scipy.special import expit, logit
 from scipy.stats import rankdata
@@ -234,16 +235,13 @@ def agreement_rows(split: int, matrix: AbilityMatrix, draws: int, key: PortableK
     """Compare the full posterior with the point estimate, on one split."""
     division = divide(matrix, *split_items(matrix.q.n_items, split, key))
     structure = default_structure(division.q.n_abilities)
-    point = fit_q_mirt(division.responses, division.q, structure=structure)
+    known = division.responses, division.q
+    point = fit_q_mirt(*known, structure=structure)
     start = time.perf_counter()
     of_draws, of_items = jax.random.split(key.folded("agreement", split))
+    options = two_chains(draws)
     posterior = sample_q_mirt(
-        division.responses,
-        division.q,
-        key=of_draws,
-        structure=structure,
-        init=point,
-        options=two_chains(draws),
+        *known, key=of_draws, structure=structure, init=point, options=options
     )
     full = predict_items(posterior, _rows_to_predict(division), key=of_items).probability
     seconds = time.perf_counter() - start
@@ -282,12 +280,6 @@ def log_score(p: Floats, successes: Counts, trials: Counts) -> float:
     return float(log_losses(p, successes, trials - successes).sum() / trials.sum())
 
 
-def predictors_of(matrix: AbilityMatrix) -> list[str]:
-    """Return the predictors that a matrix has: the true ones only where it was simulated."""
-    known = matrix.truth is not None
-    return [name for name in PREDICTORS if known or not name.startswith("true")]
-
-
 def split_items(
     n_items: int, number: int, key: PortableKey, share: float = TEST_SHARE
 ) -> tuple[Index, Index]:
@@ -303,29 +295,26 @@ def measure(found: dict[str, Floats], division: Division) -> dict[str, dict[str,
     if not trials.sum():
         nothing = dict.fromkeys(MEASURED, float("nan")) | {"new_items": 0.0}
         return dict.fromkeys(found, nothing)
-    within = {name: subject_aucs(p, successes, trials) for name, p in found.items()}
-    measured = {}
-    for name, p in found.items():
-        known = np.isfinite(within[name])
-        own, gain = within[name][known], (within[name] - within["items"])[known]
-        has = bool(known.any())
-        measured[name] = {
-            "auc": float(own.mean()) if has else float("nan"),
-            "auc_sd": float(own.std()) if has else float("nan"),
-            "subjects": float(len(own)),
-            "above_items": float(gain.mean()) if has else float("nan"),
+    aucs = pd.DataFrame({name: subject_aucs(p, successes, trials) for name, p in found.items()})
+    aucs = aucs.dropna()
+    return {
+        name: {
+            "auc": float(aucs[name].mean()),
+            "auc_sd": float(aucs[name].std(ddof=0)),
+            "subjects": float(len(aucs)),
+            "above_items": float((aucs[name] - aucs["items"]).mean()),
             "pooled_auc": auc(p.ravel(), successes.ravel(), (trials - successes).ravel()),
             "log_score": float("nan") if name in NO_CHANCES else log_score(p, successes, trials),
             "new_items": float(trials.shape[1]),
         }
-    return measured
+        for name, p in found.items()
+    }
 
 
 def _rows_to_predict(division: Division) -> QMatrix:
     """Return the Q-matrix of the items to predict, without abilities that none of them needs."""
     used = np.flatnonzero(division.needs.any(0))
-    names = [f"new {j}" for j in range(len(division.needs))]
-    seen = set(division.q.items)
-    names = [f"{name} " if name in seen else name for name in names]
+    longest = max(division.q.items, key=len)
+    names = [f"{longest} {j}" for j in range(len(division.needs))]  # None is that of a known item.
     abilities = [division.q.abilities[k] for k in used]
     return QMatrix.from_arrays(division.needs[:, used], names, abilities)

@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from bayesirt.data.responses import Responses
-from bayesirt.posterior import LEVEL
 
-TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)  # Shares of the draws below the bounds of an interval.
 RESAMPLES = 2000
 Floats = NDArray[np.float64]
 Index = NDArray[np.intp]

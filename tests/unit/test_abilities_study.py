@@ -351,10 +351,11 @@ def test_intervals_are_compared_with_the_truth():
     q = study_q_matrix(12, 3, np.random.default_rng(0))
     assert (q.needs.sum(1)[:3] == 1).all()
     suite = draw_suite(8, q, key=jax.random.key(1))
-    assert suite.truth["theta"].shape == (8, 3)
+    assert suite.parameters["theta"].shape == (8, 3)
     rng = np.random.default_rng(0)
     draws = {
-        name: suite.truth[name] + 0.01 * rng.normal(size=(2, 200, *suite.truth[name].shape))
+        name: suite.parameters[name]
+        + 0.01 * rng.normal(size=(2, 200, *suite.parameters[name].shape))
         for name in ("theta", "a", "d", "correlation")
     }
     draws["d"] = draws["d"] + 1
@@ -418,18 +419,8 @@ def test_abilities_that_cannot_be_told_apart_are_named():
     assert "'ability 1'" not in whole.to_text()
 
 
-def test_what_cannot_be_studied_is_one_sentence(tmp_path: Path):
+def test_what_cannot_be_studied_is_one_sentence():
     matrix = made_matrix()
-    study = lambda **options: abilities_study(TINY, key=jax.random.key(0), **options)  # noqa: E731
-    for options, words in (
-        ({"responses": matrix.responses}, "give --q-matrix"),
-        ({"q": matrix.q}, "give --responses"),
-        ({"groups": {"item 1": "x"}}, "give --responses and --q-matrix"),
-    ):
-        with pytest.raises(ResponseError, match=words):
-            study(**options)
-    with pytest.raises(ResponseError, match="no benchmark for item 'item 2' and 10 more items"):
-        given_matrix(matrix.responses, matrix.q, {"item 1": "x"})
     one = dict.fromkeys(matrix.responses.items, "x")
     with pytest.raises(ResponseError, match="all items are of the benchmark 'x'"):
         given_matrix(matrix.responses, matrix.q, one)
