@@ -22,13 +22,7 @@ from bayesirt.posterior import LEVEL
 from bayesirt.report.plots import SOFT
 from bayesirt.studies.claims import Claim, claims_from
 from bayesirt.studies.engine import Running, Study, do_tasks
-from bayesirt.studies.figures import (
-    draw_dots,
-    draw_lines,
-    legend_above,
-    log_plain,
-    new_figure,
-)
+from bayesirt.studies.figures import draw_dots, draw_lines, legend_above, log_plain, new_figure
 from bayesirt.studies.fpc_chain import MEASURES
 from bayesirt.studies.fpc_tasks import (
     CHAINS,
@@ -55,8 +49,7 @@ _SHOWN = ("fixed", "fixed_gp_irt", "anchor_mean", "random")
 _AIM, _AIM_ANCHORS = 2.5, 100
 _FEW_ANCHORS = 25
 _WITHIN = 8  # Rows to spare beyond one a benchmark, from which a trend is taken within benchmarks.
-_LINES = ("fixed", "concurrent", "random", "fixed_gp_irt")
-_NAMES = {name: METHODS[name] for name in _LINES}
+_LINES = {name: METHODS[name] for name in ("fixed", "concurrent", "random", "fixed_gp_irt")}
 _SPLITS = {
     "random": "like the reference",
     "abler": "abler than the reference",
@@ -223,13 +216,9 @@ def trend_table(rows: pd.DataFrame) -> pd.DataFrame:
     found = []
     for place, own in groups_of(rows, ("anchors", "method")):
         within = len(own) - own["benchmark"].nunique() >= _WITHIN
-        step, mae, n_means = own["step"], own["mae"], 1
-        if within:
-            of = own["benchmark"]
-            step, mae = (x - x.groupby(of).transform("mean") for x in (step, mae))
-            n_means = of.nunique()
-        step, mae = step - step.mean(), mae - mae.mean()
-        spread, left = (step**2).sum(), len(own) - n_means - 1
+        alike = own["benchmark"] if within else pd.Series(0, own.index)
+        step, mae = (own[x] - own[x].groupby(alike).transform("mean") for x in ("step", "mae"))
+        spread, left = (step**2).sum(), len(own) - alike.nunique() - 1
         slope = (step * mae).sum() / spread if spread else np.nan
         rest = ((mae - slope * step) ** 2).sum()
         error = np.sqrt(rest / left / spread) if left > 0 else np.nan
@@ -274,7 +263,7 @@ def plot_along(along: pd.DataFrame) -> Figure:
     beside = 0.01 * (along["step"].max() - along["step"].min())
     shift = along["method"].map({method: k * beside for k, method in enumerate(_LINES)})
     for ax, (anchors, own) in zip(axes.flat, along.groupby("anchors", sort=False), strict=False):
-        draw_lines(ax, own.assign(step=own["step"] + shift), "step", "mae", _NAMES, se="mae_se")
+        draw_lines(ax, own.assign(step=own["step"] + shift), "step", "mae", _LINES, se="mae_se")
         ax.set(title=f"{anchors:.0f} anchors", ylim=(0, None))
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     for ax in axes.flat[len(numbers) :]:
@@ -302,7 +291,7 @@ def plot_references(references: pd.DataFrame) -> Figure:
     ordered = references.sort_values("n_calibrating")
     fig, axes = new_figure(5.4, 3.2, x="reference subjects")
     ax = axes[0, 0]
-    draw_lines(ax, ordered, "n_calibrating", "mae", _NAMES, se="mae_se")
+    draw_lines(ax, ordered, "n_calibrating", "mae", _LINES, se="mae_se")
     log_plain(ax, ordered["n_calibrating"])
     ax.set(title=f"{ordered['anchors'].iloc[0]:.0f} anchors", ylim=(0, None), ylabel=_ERROR)
     ax.legend()
