@@ -5,7 +5,7 @@ that were held out are predicted from their answers to anchors.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Unpack
 
@@ -84,6 +84,7 @@ def fpc_study(
         raise ResponseError("a chain needs the benchmark of each item; give --groups")
     else:
         design, matrix = design or FPCDesign(), given_matrix(responses, groups, families)
+        matrix = replace(matrix, n_abilities=design.n_abilities)
     settings: dict[str, Any] = {**asdict(design), "key": portable}
     if not matrix.simulated:
         settings |= {"responses": fingerprint(matrix.responses)}

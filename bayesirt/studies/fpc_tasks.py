@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 import jax
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit
 
 from bayesirt.bank.bank_tables import check_anchors
@@ -84,6 +85,12 @@ class FPCMatrix:
     benchmarks: tuple[str, ...]  # Each item's.
     families: tuple[str, ...] = ()  # Each subject's; empty if they are not known.
     simulated: bool = False
+    n_abilities: int = 5  # Of the model; of a simulated suite also of the truth.
+
+    @property
+    def of(self) -> NDArray[np.object_]:
+        """The benchmark of each item, to compare with."""
+        return np.asarray(self.benchmarks, object)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -135,7 +142,8 @@ def simulated_matrix(suite: SimulatedSuite, rng: np.random.Generator) -> FPCMatr
     names = [f"subset {b:02}" for b in range(1, n + 1)]
     items = [f"{name}, {q}" for name in names for q in range(1, j + 1)]
     responses = Responses.from_arrays(right.astype(np.int64), items=items)
-    return FPCMatrix(responses, tuple(np.repeat(names, j).tolist()), simulated=True)
+    benchmarks = tuple(np.repeat(names, j).tolist())
+    return FPCMatrix(responses, benchmarks, simulated=True, n_abilities=k)
 
 
 def chain_order(matrix: FPCMatrix, chain: int, rng: np.random.Generator) -> list[str]:
@@ -151,8 +159,9 @@ def divided(matrix: FPCMatrix, split: Split, rng: np.random.Generator) -> tuple[
     n_test = len(order) - round(REFERENCE_SHARE * len(order))
     chosen = np.arange(len(order)) < n_test
     if split == "abler":
-        of, right = np.asarray(matrix.benchmarks, object), shares(matrix.responses)
-        score = np.mean([right[:, of == name].mean(1) for name in matrix.names], axis=0)[order]
+        right = shares(matrix.responses)
+        of_benchmarks = [right[:, matrix.of == name].mean(1) for name in matrix.names]
+        score = np.mean(of_benchmarks, axis=0)[order]
         chosen = np.isin(np.arange(len(order)), np.argsort(-score, kind="stable")[:n_test])
     elif split == "families":
         chosen = np.isin(np.asarray(matrix.families, object)[order], _held_out(matrix, n_test, rng))
@@ -241,25 +250,12 @@ def conditions_of(design: FPCDesign, matrix: FPCMatrix) -> list[Condition]:
     ]
 
 
-def abilities_of(design: FPCDesign, matrix: FPCMatrix) -> int:
-    """Return how many abilities the model of a suite has."""
-    return design.simulated.n_abilities if matrix.simulated else design.n_abilities
-
-
-def measured_steps(design: FPCDesign, matrix: FPCMatrix, order: Sequence[str]) -> list[int]:
-    """Return the steps at which test subjects are predicted, the last among them."""
-    of = np.asarray(matrix.benchmarks, object)
-    n_steps = len(order) - first_benchmarks(of, order, abilities_of(design, matrix))
-    spread = np.linspace(1, n_steps, min(n_steps, design.measured))
-    return [int(step) for step in spread.round()]
-
-
 def tasks_of(
     design: FPCDesign, matrix: FPCMatrix, conditions: Sequence[Condition], key: PortableKey
 ) -> list[Task]:
     """Return the chains of all conditions, chain by chain within what is varied."""
     fewest = min(condition.n_anchors for condition in conditions)
-    check_anchors(matrix.benchmarks, fewest, abilities_of(design, matrix))
+    check_anchors(matrix.benchmarks, fewest, matrix.n_abilities)
 
     def turn(place: tuple[int, int]) -> tuple[bool, bool, bool, int]:
         own = conditions[place[0]]
@@ -267,28 +263,26 @@ def tasks_of(
 
     chains = [(number, k) for number, own in enumerate(conditions) for k in range(own.chains)]
     return [
-        chain_task(conditions[number], (number, k), matrix, design, key)
+        chain_task(conditions[number], (number, k), matrix, design.measured, key)
         for number, k in sorted(chains, key=turn)
     ]
 
 
 def chain_task(
-    condition: Condition,
-    place: tuple[int, int],
-    matrix: FPCMatrix,
-    design: FPCDesign,
-    key: PortableKey,
+    condition: Condition, place: tuple[int, int], matrix: FPCMatrix, most: int, key: PortableKey
 ) -> Task:
-    """Return a chain under a condition; benchmarks join in the same order under all of them."""
+    """Return a chain under a condition, measured at most so often, the last step among these.
+
+    Benchmarks join in the same order under all conditions.
+    """
     _, chain = place
     order = chain_order(matrix, chain, key.rng(chain, 0))
-    steps = measured_steps(design, matrix, order)
+    n_steps = len(order) - first_benchmarks(matrix.of, order, matrix.n_abilities)
+    steps = np.linspace(1, n_steps, min(n_steps, most)).round().astype(int).tolist()
     concurrent = chain < condition.concurrent
     methods = [*_FIXED.values(), *(_CONCURRENT.values() if concurrent else ()), _RANDOM]
     places = [("chains", (*place, step, method)) for step in steps for method in methods]
-    n_abilities = abilities_of(design, matrix)
-    work = partial(chain_rows, condition, chain, matrix, order, steps, n_abilities, key)
-    return Task(places, work)
+    return Task(places, partial(chain_rows, condition, chain, matrix, order, steps, key))
 
 
 def chain_rows(
@@ -297,19 +291,18 @@ def chain_rows(
     matrix: FPCMatrix,
     order: Sequence[str],
     steps: Sequence[int],
-    n_abilities: int,
     key: PortableKey,
 ) -> list[Row]:
     """Return a row for each measured step and method."""
     _make_room()
-    responses, of = matrix.responses, np.asarray(matrix.benchmarks, object)
+    responses, of = matrix.responses, matrix.of
     everything = np.arange(responses.n_items)
     reference, test = divided(matrix, condition.split, key.rng(chain, 1))
     reference = reference[: condition.n_reference or None]
     answers = responses.select(test[:_MOST_TEST], everything)
     calibrating = responses.select(reference, everything)
     grown = run_chain(
-        Chain(calibrating, answers, of, condition.n_anchors, condition.how, n_abilities),
+        Chain(calibrating, answers, of, condition.n_anchors, condition.how, matrix.n_abilities),
         order,
         key=key.folded(chain),
         measured=steps,

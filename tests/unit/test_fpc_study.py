@@ -279,8 +279,7 @@ def test_long_chains_are_measured_at_some_steps():
     suite = simulated_matrix(SimulatedSuite(57, 11, 4, 1), np.random.default_rng(0))
     key = PortableKey.of(jax.random.key(0))
     condition = conditions_of(TINY, suite)[0]
-    design = replace(FPC_SIMULATED, simulated=TINY.simulated)
-    task = chain_task(condition, (0, 3), suite, design, key)
+    task = chain_task(condition, (0, 3), suite, FPC_SIMULATED.measured, key)
     steps = list(dict.fromkeys(place[2] for _, place in task.places))
     assert steps == [1, 9, 17, 25, 32, 40, 48, 56]
     assert task.places[-1] == ("chains", (0, 3, 56, "random"))
