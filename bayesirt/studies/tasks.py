@@ -7,6 +7,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -43,7 +44,6 @@ def two_chains(draws: int, **options: Any) -> RunOptions:
 _COMPILING = frozenset(
     f"/jax/core/compile/{what}_duration" for what in ("jaxpr_to_mlir_module", "backend_compile")
 )
-_compiled: list[float] = []  # Seconds of each time that JAX compiled, once a clock has run.
 
 
 class CompileClock:
@@ -55,17 +55,23 @@ class CompileClock:
 @contextmanager
 def compile_clock() -> Iterator[CompileClock]:
     """Time the work within a `with` block."""
-    if not _compiled:
-        _compiled.append(0.0)
-        jax.monitoring.register_event_duration_secs_listener(_hear)
-    clock, start, n_before = CompileClock(), time.perf_counter(), len(_compiled)
+    heard, clock = _heard(), CompileClock()
+    start, n_before = time.perf_counter(), len(heard)
     yield clock
-    clock.seconds, clock.compiling = time.perf_counter() - start, sum(_compiled[n_before:])
+    clock.seconds, clock.compiling = time.perf_counter() - start, sum(heard[n_before:])
 
 
-def _hear(event: str, duration_secs: float, **_: str | int) -> None:
-    if event in _COMPILING:
-        _compiled.append(duration_secs)
+@cache
+def _heard() -> list[float]:
+    """Return a list that grows by the seconds of whatever JAX compiles in this process."""
+    seconds: list[float] = []
+
+    def hear(event: str, duration_secs: float, **_: str | int) -> None:
+        if event in _COMPILING:
+            seconds.append(duration_secs)
+
+    jax.monitoring.register_event_duration_secs_listener(hear)
+    return seconds
 
 
 _INHERITED = (
