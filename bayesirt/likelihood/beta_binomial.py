@@ -7,41 +7,33 @@ Any two runs of a cell correlate by 1 / (1 + φ); with φ → ∞ they are indep
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Num
+from jaxtyping import Array
 
-from bayesirt.likelihood.family import CellTerms, Family, Law, PredictorTerms, Shares
+from bayesirt.likelihood.family import (
+    Counts,
+    Each,
+    Family,
+    Law,
+    PredictorTerms,
+    Shares,
+    terms_of_eta,
+)
 from bayesirt.likelihood.log_gamma import LogGamma, log_gamma
 
 
-def beta_binomial_bound(trials: Num[Array, "..."]) -> Float[Array, "..."]:
+def beta_binomial_bound(trials: Counts) -> Each:
     """Return n / 4, above which expected information never rises."""
     return trials / 4
 
 
-def beta_binomial_probability(
-    eta: Float[Array, "..."], phi: Float[Array, "..."]
-) -> Float[Array, "..."]:
+def beta_binomial_probability(eta: Each, phi: Each) -> Each:
     """Return the expected proportion."""
     del phi
     return jax.nn.sigmoid(eta)
 
 
-def beta_binomial_terms(
-    eta: Float[Array, "..."],
-    successes: Num[Array, "..."],
-    trials: Num[Array, "..."],
-    phi: Float[Array, "..."],
-) -> CellTerms:
-    """Return the terms of η of `beta_binomial_predictor_terms`."""
-    value, score, information = beta_binomial_predictor_terms(eta, successes, trials, phi)
-    return CellTerms(value, score[0], information[0][0])
-
-
 def beta_binomial_predictor_terms(
-    eta: Float[Array, "..."],
-    successes: Num[Array, "..."],
-    trials: Num[Array, "..."],
-    phi: Float[Array, "..."],
+    eta: Each, successes: Counts, trials: Counts, phi: Each
 ) -> PredictorTerms:
     """Return the terms of η and φ: log B(y + α, n - y + β) - log B(α, β), α = μ φ, β = (1 - μ) φ.
 
@@ -64,24 +56,20 @@ def beta_binomial_predictor_terms(
     )
 
 
-def _rise(x: Float[Array, "..."], steps: Float[Array, "..."]) -> LogGamma:
+def _rise(x: Each, steps: Each) -> LogGamma:
     """Return log Γ(x + steps) - log Γ(x), with its derivatives by x."""
     ends = zip(log_gamma(x + steps), log_gamma(x), strict=True)
     return LogGamma(*(above - below for above, below in ends))
 
 
-def beta_binomial_shares(
-    eta: Float[Array, "..."], trials: Num[Array, "..."], phi: Float[Array, "..."]
-) -> Shares:
+def beta_binomial_shares(eta: Each, trials: Counts, phi: Each) -> Shares:
     """Return the cumulants of successes, by trial."""
     mu, rest = jax.nn.sigmoid(eta), jax.nn.sigmoid(-eta)
     variance = mu * rest * (phi + trials) / (phi + 1)
     return Shares(mu, variance, variance * (rest - mu) * (phi + 2 * trials) / (phi + 2))
 
 
-def beta_binomial_draw(
-    key: Array, eta: Float[Array, "..."], trials: Num[Array, "..."], phi: Float[Array, "..."]
-) -> Float[Array, "..."]:
+def beta_binomial_draw(key: Array, eta: Each, trials: Counts, phi: Each) -> Each:
     """Draw successes."""
     of_chance, of_runs = jax.random.split(key)
     mu, rest = jax.nn.sigmoid(eta), jax.nn.sigmoid(-eta)
@@ -91,7 +79,7 @@ def beta_binomial_draw(
 
 BETA_BINOMIAL = Family(
     "beta-binomial",
-    beta_binomial_terms,
+    terms_of_eta(beta_binomial_predictor_terms),
     beta_binomial_bound,
     beta_binomial_probability,
     ("phi",),

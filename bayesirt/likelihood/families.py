@@ -9,10 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import log_ndtr, ndtr
-from jaxtyping import Array, Float, Num
 
 from bayesirt.likelihood.beta_binomial import BETA_BINOMIAL
-from bayesirt.likelihood.family import CellTerms, Family, PredictorTerms
+from bayesirt.likelihood.family import CellTerms, Counts, Each, Family, PredictorTerms, terms_of_eta
 from bayesirt.likelihood.graded import GRADED, graded_family
 from bayesirt.likelihood.normal import NORMAL
 from bayesirt.likelihood.ordered_beta import ORDERED_BETA
@@ -20,9 +19,7 @@ from bayesirt.likelihood.ordered_beta import ORDERED_BETA
 _LOG_ROOT_2_PI = 0.5 * np.log(2 * np.pi)
 
 
-def logit_terms(
-    eta: Float[Array, "..."], successes: Num[Array, "..."], trials: Num[Array, "..."]
-) -> CellTerms:
+def logit_terms(eta: Each, successes: Counts, trials: Counts) -> CellTerms:
     r"""Return the terms of binomial responses with p = sigmoid(η).
 
     ℓ = y η - n softplus(η), s = y - n p, w = n p (1 - p), all from one exponential of -\|η\|, so
@@ -38,14 +35,12 @@ def logit_terms(
     )
 
 
-def logit_bound(trials: Num[Array, "..."]) -> Float[Array, "..."]:
+def logit_bound(trials: Counts) -> Each:
     """Return n/4, above which the logit's information never rises."""
     return trials / 4
 
 
-def probit_terms(
-    eta: Float[Array, "..."], successes: Num[Array, "..."], trials: Num[Array, "..."]
-) -> CellTerms:
+def probit_terms(eta: Each, successes: Counts, trials: Counts) -> CellTerms:
     r"""Return the terms of binomial responses with p = Φ(η), the normal distribution function.
 
     With m(t) = φ(t)/Φ(t): s = y m(η) - (n - y) m(-η) and w = y m(η) (m(η) + η) + (n - y) m(-η)
@@ -69,32 +64,18 @@ def probit_terms(
     )
 
 
-def probit_bound(trials: Num[Array, "..."]) -> Float[Array, "..."]:
+def probit_bound(trials: Counts) -> Each:
     """Return n, above which the probit's information never rises."""
     return 1.0 * trials
 
 
-def guessing_probability(eta: Float[Array, "..."], c: Float[Array, "..."]) -> Float[Array, "..."]:
+def guessing_probability(eta: Each, c: Each) -> Each:
     """Return p = c + (1 - c) sigmoid(η)."""
     return c + (1 - c) * jax.nn.sigmoid(eta)
 
 
-def guessing_terms(
-    eta: Float[Array, "..."],
-    successes: Num[Array, "..."],
-    trials: Num[Array, "..."],
-    c: Float[Array, "..."],
-) -> CellTerms:
-    """Return the terms of η of `guessing_predictor_terms`."""
-    value, score, information = guessing_predictor_terms(eta, successes, trials, c)
-    return CellTerms(value, score[0], information[0][0])
-
-
 def guessing_predictor_terms(
-    eta: Float[Array, "..."],
-    successes: Num[Array, "..."],
-    trials: Num[Array, "..."],
-    c: Float[Array, "..."],
+    eta: Each, successes: Counts, trials: Counts, c: Each
 ) -> PredictorTerms:
     """Return the terms of binomial responses with p = c + (1 - c) s, s = sigmoid(η).
 
@@ -118,7 +99,7 @@ def guessing_predictor_terms(
 
 GUESSING = Family(
     "guessing",
-    guessing_terms,
+    terms_of_eta(guessing_predictor_terms),
     logit_bound,
     guessing_probability,
     ("c",),

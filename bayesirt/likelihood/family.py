@@ -11,60 +11,52 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Num
 
+Each = Float[Array, "..."]
+"""A number for each cell, or one that all cells of an item share."""
+Counts = Num[Array, "..."]
+"""Successes or trials of each cell."""
+
 
 class CellTerms(NamedTuple):
     """What a family says about each cell at a linear predictor η."""
 
-    log_likelihood: Float[Array, "..."]  # ℓ, up to terms without η.
-    score: Float[Array, "..."]  # s = ∂ℓ/∂η.
-    information: Float[Array, "..."]  # w = -∂²ℓ/∂η².
+    log_likelihood: Each  # ℓ, up to terms without η.
+    score: Each  # s = ∂ℓ/∂η.
+    information: Each  # w = -∂²ℓ/∂η².
 
 
 class PredictorTerms(NamedTuple):
     """What a family says about each cell, for all of its predictors."""
 
-    log_likelihood: Float[Array, "..."]  # ℓ, up to terms without predictors.
-    score: tuple[Float[Array, "..."], ...]  # ∂ℓ of each predictor, η first.
+    log_likelihood: Each  # ℓ, up to terms without predictors.
+    score: tuple[Each, ...]  # ∂ℓ of each predictor, η first.
     # -∂²ℓ of each pair of predictors, or what is expected of it.
-    information: tuple[tuple[Float[Array, "..."], ...], ...]
+    information: tuple[tuple[Each, ...], ...]
 
 
 class Shares(NamedTuple):
     """Cumulants of successes y out of n, by trial."""
 
-    mean: Float[Array, "..."]  # E y / n.
-    variance: Float[Array, "..."]  # Var y / n.
-    third: Float[Array, "..."]  # E (y - E y)³ / n.
+    mean: Each  # E y / n.
+    variance: Each  # Var y / n.
+    third: Each  # E (y - E y)³ / n.
 
 
 class Law(NamedTuple):
-    """How an answer is distributed whose successes are not binomial.
+    """How an answer is distributed whose successes are not binomial."""
 
-    Attributes
-    ----------
-    shares : callable
-        (η, trials, *further) → `Shares`.
-    draw : callable
-        (key, η, trials, *further) → successes.
-    score_moments : callable, optional
-        (η, *further) → (E s², E s³) of an answer, with s = ∂ℓ/∂η. Where there is none, s is taken
-        to be linear in the successes.
-    levels : callable, optional
-        (η, *further) → least successes of each level above the lowest, with the probability of
-        reaching it.
-    counts : bool
-        Whether trials are runs. Else a cell has one answer, in as many steps as it has trials.
-    recorded : callable, optional
-        (η, successes, trials, *further) → log probability of a score in [0, 1] as hundredths
-        record it: for laws of which some have masses where others have densities.
-    """
-
-    shares: Callable[..., Shares]
-    draw: Callable[..., Float[Array, "..."]]
-    score_moments: Callable[..., tuple[Float[Array, "..."], Float[Array, "..."]]] | None = None
-    levels: Callable[..., list[tuple[int, Float[Array, "..."]]]] | None = None
-    counts: bool = False
-    recorded: Callable[..., Float[Array, "..."]] | None = None
+    shares: Callable[..., Shares]  # Of (η, trials, *further).
+    draw: Callable[..., Each]  # (key, η, trials, *further) → successes.
+    # (η, *further) → (E s², E s³) of an answer, with s = ∂ℓ/∂η. Where there is none, s is taken to
+    # be linear in the successes.
+    score_moments: Callable[..., tuple[Each, Each]] | None = None
+    # (η, *further) → least successes of each level above the lowest, with the probability of
+    # reaching it.
+    levels: Callable[..., list[tuple[int, Each]]] | None = None
+    counts: bool = False  # Whether trials are runs; else a cell has one answer, in steps.
+    # (η, successes, trials, *further) → log probability of a score in [0, 1] as hundredths record
+    # it: for laws of which some have masses where others have densities.
+    recorded: Callable[..., Each] | None = None
 
     def given(self, further: Sequence[Any]) -> "Law":
         """Return the law of η alone, with the further predictors given."""
@@ -82,58 +74,48 @@ class Law(NamedTuple):
         )
 
 
-class Family(NamedTuple):
-    """A response family.
+def terms_of_eta(all_terms: Callable[..., PredictorTerms]) -> Callable[..., CellTerms]:
+    """Return the terms of η alone, from what returns those of all predictors."""
 
-    Attributes
-    ----------
-    name : str
-    terms : callable
-        (η, successes, trials, *further) → `CellTerms`.
-    bound : callable
-        trials → w̄, with w ≤ w̄ for every η.
-    probability : callable
-        (η, *further) → p, the proportion correct that is expected.
-    further : tuple of str
-        The items' parameters that are predictors beside η.
-    all_terms : callable, optional
-        (η, successes, trials, *further) → `PredictorTerms`, where there are further predictors.
-    law : Law, optional
-        Where successes are not binomial.
-    """
+    def terms(eta: Each, successes: Counts, trials: Counts, *further: Each) -> CellTerms:
+        value, score, information = all_terms(eta, successes, trials, *further)
+        return CellTerms(value, score[0], information[0][0])
+
+    return terms
+
+
+class Family(NamedTuple):
+    """A response family."""
 
     name: str
-    terms: Callable[..., CellTerms]
-    bound: Callable[..., Float[Array, "..."]]
-    probability: Callable[..., Float[Array, "..."]]
-    further: tuple[str, ...] = ()
+    terms: Callable[..., CellTerms]  # Of (η, successes, trials, *further).
+    bound: Callable[..., Each]  # trials → w̄, with w ≤ w̄ for every η.
+    probability: Callable[..., Each]  # (η, *further) → p, the expected proportion correct.
+    further: tuple[str, ...] = ()  # The items' parameters that are predictors beside η.
+    # Of (η, successes, trials, *further), where there are further predictors.
     all_terms: Callable[..., PredictorTerms] | None = None
-    law: Law | None = None
+    law: Law | None = None  # Where successes are not binomial.
 
     @property
     def counts(self) -> bool:
         """Whether trials are runs; else a cell has one answer, of as many steps as trials."""
         return self.law is None or self.law.counts
 
-    def shares(self, eta: Float[Array, "..."], trials: Num[ArrayLike, "..."] = 1) -> Shares:
+    def shares(self, eta: Each, trials: ArrayLike = 1) -> Shares:
         """Return what is expected of successes, once the further predictors are given."""
         if self.law is not None:
             return self.law.shares(eta, trials)
         p = self.probability(eta)
         return Shares(p, p - p**2, p - 3 * p**2 + 2 * p**3)
 
-    def draw(
-        self, key: Array, eta: Float[Array, "..."], trials: Num[Array, "..."]
-    ) -> Float[Array, "..."]:
+    def draw(self, key: Array, eta: Each, trials: Counts) -> Each:
         """Draw successes, once the further predictors are given."""
         if self.law is not None:
             return self.law.draw(key, eta, trials)
         n, p = trials.astype(eta.dtype), self.probability(eta)
         return jax.random.binomial(key, n, p, dtype=eta.dtype)
 
-    def expected_information(
-        self, eta: Float[Array, "..."], trials: Num[ArrayLike, "..."] = 1
-    ) -> Float[Array, "..."]:
+    def expected_information(self, eta: Each, trials: ArrayLike = 1) -> Each:
         """Return what an answer tells of η on average, once the further predictors are given.
 
         Of binomial answers information is linear in the successes.
@@ -145,17 +127,11 @@ class Family(NamedTuple):
         of_mean = self.slope(eta)
         return jnp.asarray(trials) * of_mean**2 / self.law.shares(eta, trials).variance
 
-    def slope(self, eta: Float[Array, "..."]) -> Float[Array, "..."]:
+    def slope(self, eta: Each) -> Each:
         """Return how the expected share rises with η, once the further predictors are given."""
         return jax.jvp(lambda x: self.shares(x).mean, (eta,), (jnp.ones_like(eta),))[1]
 
-    def every(
-        self,
-        eta: Float[Array, "..."],
-        successes: Num[Array, "..."],
-        trials: Num[Array, "..."],
-        *further: Float[Array, "..."],
-    ) -> PredictorTerms:
+    def every(self, eta: Each, successes: Counts, trials: Counts, *further: Each) -> PredictorTerms:
         """Return the terms of all predictors."""
         if self.all_terms is not None:
             return self.all_terms(eta, successes, trials, *further)

@@ -12,9 +12,17 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Num
+from jaxtyping import Array
 
-from bayesirt.likelihood.family import CellTerms, Family, Law, PredictorTerms, Shares
+from bayesirt.likelihood.family import (
+    Counts,
+    Each,
+    Family,
+    Law,
+    PredictorTerms,
+    Shares,
+    terms_of_eta,
+)
 
 GRADED = "graded "
 
@@ -27,12 +35,12 @@ def gap_names(n: int) -> tuple[str, ...]:
 class Logistic(NamedTuple):
     """The logistic function at a place."""
 
-    log_share: Float[Array, "..."]  # log sigmoid(u)
-    share: Float[Array, "..."]  # sigmoid(u)
-    rest: Float[Array, "..."]  # sigmoid(-u)
+    log_share: Each  # log sigmoid(u)
+    share: Each  # sigmoid(u)
+    rest: Each  # sigmoid(-u)
 
 
-def logistic(u: Float[Array, "..."]) -> Logistic:
+def logistic(u: Each) -> Logistic:
     """Return all three from one exponential."""
     decay = jnp.exp(-jnp.abs(u))
     larger = 1 / (1 + decay)
@@ -46,7 +54,7 @@ def middle_of(n: int) -> int:
     return (n + 1) // 2
 
 
-def offsets(*gaps: Float[Array, "..."]) -> list[Float[Array, "..."]]:
+def offsets(*gaps: Each) -> list[Each]:
     """Return o_1, ..., o_n of n - 1 gaps.
 
     >>> [float(o) for o in offsets(jnp.array(1.0), jnp.array(2.0))]
@@ -59,20 +67,18 @@ def offsets(*gaps: Float[Array, "..."]) -> list[Float[Array, "..."]]:
     return [*reversed([*below]), here, *(-gap for gap in above)]
 
 
-def graded_bound(trials: Num[Array, "..."]) -> Float[Array, "..."]:
+def graded_bound(trials: Counts) -> Each:
     """Return 1/2, above which the information of two thresholds never rises."""
     return (trials > 0) / 2
 
 
-def graded_probability(eta: Float[Array, "..."], *gaps: Float[Array, "..."]) -> Float[Array, "..."]:
+def graded_probability(eta: Each, *gaps: Each) -> Each:
     """Return the expected grade as a share of the highest."""
     o = offsets(*gaps)
     return jnp.stack([jax.nn.sigmoid(eta + x) for x in o]).mean(0)
 
 
-def grade_probabilities(
-    eta: Float[Array, "..."], *gaps: Float[Array, "..."]
-) -> list[Float[Array, "..."]]:
+def grade_probabilities(eta: Each, *gaps: Each) -> list[Each]:
     """Return the probability of each grade, the lowest first."""
     o, one = offsets(*gaps), jnp.ones_like(eta)
     reached = [one, *(jax.nn.sigmoid(eta + x) for x in o)]
@@ -81,11 +87,7 @@ def grade_probabilities(
     return [r * m * b for r, m, b in zip(reached, missed, between, strict=True)]
 
 
-def graded_shares(
-    eta: Float[Array, "..."],
-    trials: Num[Array, "..."],  # noqa: ARG001
-    *gaps: Float[Array, "..."],
-) -> Shares:
+def graded_shares(eta: Each, trials: Counts, *gaps: Each) -> Shares:  # noqa: ARG001
     """Return the cumulants of a grade, by step of the scale."""
     n = len(gaps) + 1
     mean = n * graded_probability(eta, *gaps)
@@ -94,9 +96,7 @@ def graded_shares(
     return Shares(mean / n, variance / n, third / n)
 
 
-def graded_score_moments(
-    eta: Float[Array, "..."], *gaps: Float[Array, "..."]
-) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+def graded_score_moments(eta: Each, *gaps: Each) -> tuple[Each, Each]:
     """Return E s² and E s³: s of grade y is sigmoid(-u) - sigmoid(v)."""
     p, o, nothing = grade_probabilities(eta, *gaps), offsets(*gaps), jnp.zeros_like(eta)
     up = [nothing, *(jax.nn.sigmoid(-eta - x) for x in o)]
@@ -110,18 +110,14 @@ def _expected(p: list[Array], values: list[Array]) -> Array:
     return jnp.stack([x * value for x, value in zip(p, values, strict=True)]).sum(0)
 
 
-def drawn_grade(
-    key: Array, eta: Float[Array, "..."], trials: Num[Array, "..."], *gaps: Float[Array, "..."]
-) -> Float[Array, "..."]:
+def drawn_grade(key: Array, eta: Each, trials: Counts, *gaps: Each) -> Each:
     """Draw a grade: how many thresholds one uniform number passes."""
     uniform = jax.random.uniform(key, eta.shape, eta.dtype)
     passed = [uniform < jax.nn.sigmoid(eta + x) for x in offsets(*gaps)]
     return jnp.where(trials > 0, jnp.stack(passed).sum(0), 0).astype(eta.dtype)
 
 
-def grade_levels(
-    eta: Float[Array, "..."], *gaps: Float[Array, "..."]
-) -> list[tuple[int, Float[Array, "..."]]]:
+def grade_levels(eta: Each, *gaps: Each) -> list[tuple[int, Each]]:
     """Return each grade above the lowest, with the probability of it or a better one."""
     return [(m, jax.nn.sigmoid(eta + x)) for m, x in enumerate(offsets(*gaps), 1)]
 
@@ -129,22 +125,8 @@ def grade_levels(
 _LAW = Law(graded_shares, drawn_grade, graded_score_moments, grade_levels)
 
 
-def graded_terms(
-    eta: Float[Array, "..."],
-    successes: Num[Array, "..."],
-    trials: Num[Array, "..."],
-    *gaps: Float[Array, "..."],
-) -> CellTerms:
-    """Return the terms of η of `graded_predictor_terms`."""
-    value, score, information = graded_predictor_terms(eta, successes, trials, *gaps)
-    return CellTerms(value, score[0], information[0][0])
-
-
 def graded_predictor_terms(
-    eta: Float[Array, "..."],
-    successes: Num[Array, "..."],
-    trials: Num[Array, "..."],
-    *gaps: Float[Array, "..."],
+    eta: Each, successes: Counts, trials: Counts, *gaps: Each
 ) -> PredictorTerms:
     """Return the terms of one grade, of η and all gaps.
 
@@ -188,7 +170,7 @@ def graded_family(n: int) -> Family:
     """Return the family of grades 0, ..., n; its further predictors are the gaps."""
     return Family(
         f"{GRADED}{n}",
-        graded_terms,
+        terms_of_eta(graded_predictor_terms),
         graded_bound,
         graded_probability,
         gap_names(n),

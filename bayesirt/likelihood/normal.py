@@ -11,10 +11,18 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import log_ndtr, ndtr
 from jax.scipy.stats import norm
-from jaxtyping import Array, Float, Num
+from jaxtyping import Array
 
 from bayesirt.data.scales import HUNDREDTH, PARTS
-from bayesirt.likelihood.family import CellTerms, Family, Law, PredictorTerms, Shares
+from bayesirt.likelihood.family import (
+    Counts,
+    Each,
+    Family,
+    Law,
+    PredictorTerms,
+    Shares,
+    terms_of_eta,
+)
 
 SPAN = 8.0
 FLOOR = 0.02
@@ -24,62 +32,41 @@ LEVELS = (0.25, 0.5, 0.75)
 """Places on the scale at which the report asks how many scores lie above them."""
 
 
-def normal_bound(trials: Num[Array, "..."]) -> Float[Array, "..."]:
+def normal_bound(trials: Counts) -> Each:
     """Return about the most information of one score."""
     return (trials > 0) * _MOST_INFORMATION
 
 
-def normal_probability(
-    eta: Float[Array, "..."],
-    noise: Float[Array, "..."],  # noqa: ARG001
-) -> Float[Array, "..."]:
+def normal_probability(eta: Each, noise: Each) -> Each:  # noqa: ARG001
     """Return where the expected score lies on its scale; it may lie beyond its ends."""
     return 0.5 + eta / SPAN
 
 
-def normal_shares(
-    eta: Float[Array, "..."],
-    trials: Num[Array, "..."],  # noqa: ARG001
-    noise: Float[Array, "..."],
-) -> Shares:
+def normal_shares(eta: Each, trials: Counts, noise: Each) -> Shares:  # noqa: ARG001
     """Return the cumulants of a score, by part."""
     mean, variance = normal_probability(eta, noise), PARTS * _variance(noise) / SPAN**2
     return Shares(mean, variance + jnp.zeros_like(mean), jnp.zeros_like(mean))
 
 
-def normal_score_moments(
-    eta: Float[Array, "..."], noise: Float[Array, "..."]
-) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+def normal_score_moments(eta: Each, noise: Each) -> tuple[Each, Each]:
     """Return E s² and E s³, which is nil."""
     nothing = jnp.zeros_like(eta)
     return 1 / _variance(noise) + nothing, nothing
 
 
-def drawn_score(
-    key: Array,
-    eta: Float[Array, "..."],
-    trials: Num[Array, "..."],
-    noise: Float[Array, "..."],
-) -> Float[Array, "..."]:
+def drawn_score(key: Array, eta: Each, trials: Counts, noise: Each) -> Each:
     """Draw a score, in whole parts; it may lie beyond its scale's ends."""
     z = eta + jnp.sqrt(_variance(noise)) * jax.random.normal(key, eta.shape, eta.dtype)
     return jnp.where(trials > 0, jnp.round(trials * (0.5 + z / SPAN)), 0)
 
 
-def score_levels(
-    eta: Float[Array, "..."], noise: Float[Array, "..."]
-) -> list[tuple[int, Float[Array, "..."]]]:
+def score_levels(eta: Each, noise: Each) -> list[tuple[int, Each]]:
     """Return the probabilities of scores from a quarter, a half and three quarters on."""
     sd = jnp.sqrt(_variance(noise))
     return [(round(x * PARTS), ndtr((eta - SPAN * (x - 0.5)) / sd)) for x in LEVELS]
 
 
-def recorded_score(
-    eta: Float[Array, "..."],
-    successes: Num[Array, "..."],
-    trials: Num[Array, "..."],
-    noise: Float[Array, "..."],
-) -> Float[Array, "..."]:
+def recorded_score(eta: Each, successes: Counts, trials: Counts, noise: Each) -> Each:
     """Return the log probability of a score as hundredths record it, all beyond the ends at them.
 
     Between the ends that is a hundredth of the density of what rounding makes of the score.
@@ -94,22 +81,8 @@ def recorded_score(
     return jnp.where(y < half, below, jnp.where(y >= 1 - half, above, inside))
 
 
-def normal_terms(
-    eta: Float[Array, "..."],
-    successes: Num[Array, "..."],
-    trials: Num[Array, "..."],
-    noise: Float[Array, "..."],
-) -> CellTerms:
-    """Return the terms of η of `normal_predictor_terms`."""
-    value, score, information = normal_predictor_terms(eta, successes, trials, noise)
-    return CellTerms(value, score[0], information[0][0])
-
-
 def normal_predictor_terms(
-    eta: Float[Array, "..."],
-    successes: Num[Array, "..."],
-    trials: Num[Array, "..."],
-    noise: Float[Array, "..."],
+    eta: Each, successes: Counts, trials: Counts, noise: Each
 ) -> PredictorTerms:
     """Return the terms of one score, of η and of the noise; of the noise the expected information.
 
@@ -133,13 +106,13 @@ def normal_predictor_terms(
     )
 
 
-def _variance(noise: Float[Array, "..."]) -> Float[Array, "..."]:
+def _variance(noise: Each) -> Each:
     return noise**2 + FLOOR**2
 
 
 NORMAL = Family(
     "normal",
-    normal_terms,
+    terms_of_eta(normal_predictor_terms),
     normal_bound,
     normal_probability,
     ("noise",),

@@ -10,10 +10,18 @@ first part and the last but one stand for all scores that are nearer to an end t
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Num
+from jaxtyping import Array
 
 from bayesirt.data.scales import HUNDREDTH, PARTS
-from bayesirt.likelihood.family import CellTerms, Family, Law, PredictorTerms, Shares
+from bayesirt.likelihood.family import (
+    Counts,
+    Each,
+    Family,
+    Law,
+    PredictorTerms,
+    Shares,
+    terms_of_eta,
+)
 from bayesirt.likelihood.graded import (
     grade_probabilities,
     graded_predictor_terms,
@@ -26,31 +34,21 @@ _MOST_INFORMATION = 4.0
 """About φ where it is usual, times what a logistic curve tells at its middle."""
 
 
-def ordered_beta_bound(trials: Num[Array, "..."]) -> Float[Array, "..."]:
+def ordered_beta_bound(trials: Counts) -> Each:
     """Return about the most information of one score."""
     return (trials > 0) * _MOST_INFORMATION
 
 
-def ordered_beta_probability(
-    eta: Float[Array, "..."],
-    gap: Float[Array, "..."],
-    phi: Float[Array, "..."],
-    shift: Float[Array, "..."],
-) -> Float[Array, "..."]:
+def ordered_beta_probability(eta: Each, gap: Each, phi: Each, shift: Each) -> Each:
     """Return the expected score."""
     del phi
     _, inside, whole = grade_probabilities(eta + shift + gap / 2, gap)
     return whole + inside * jax.nn.sigmoid(eta)
 
 
-def ordered_beta_shares(
-    eta: Float[Array, "..."],
-    trials: Num[Array, "..."],  # noqa: ARG001
-    gap: Float[Array, "..."],
-    phi: Float[Array, "..."],
-    shift: Float[Array, "..."],
-) -> Shares:
+def ordered_beta_shares(eta: Each, trials: Counts, gap: Each, phi: Each, shift: Each) -> Shares:
     """Return the cumulants of a score, by ten-thousandth."""
+    del trials
     _, inside, whole = grade_probabilities(eta + shift + gap / 2, gap)
     alpha = phi * jax.nn.sigmoid(eta)
     first = alpha / phi
@@ -60,12 +58,7 @@ def ordered_beta_shares(
     return Shares(m, PARTS * (s - m**2), PARTS**2 * (t - 3 * m * s + 2 * m**3))
 
 
-def ordered_beta_score_moments(
-    eta: Float[Array, "..."],
-    gap: Float[Array, "..."],
-    phi: Float[Array, "..."],
-    shift: Float[Array, "..."],
-) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+def ordered_beta_score_moments(eta: Each, gap: Each, phi: Each, shift: Each) -> tuple[Each, Each]:
     """Return E s², and E s³ of what is beside the beta distribution, whose s is about symmetric."""
     _, inside, _ = grade_probabilities(eta + shift + gap / 2, gap)
     second, third = graded_score_moments(eta + shift + gap / 2, gap)
@@ -74,14 +67,7 @@ def ordered_beta_score_moments(
     return second + inside * of_beta[0], third
 
 
-def drawn_score(
-    key: Array,
-    eta: Float[Array, "..."],
-    trials: Num[Array, "..."],
-    gap: Float[Array, "..."],
-    phi: Float[Array, "..."],
-    shift: Float[Array, "..."],
-) -> Float[Array, "..."]:
+def drawn_score(key: Array, eta: Each, trials: Counts, gap: Each, phi: Each, shift: Each) -> Each:
     """Draw a score, in ten-thousandths."""
     of_ends, of_inside = jax.random.split(key)
     uniform = jax.random.uniform(of_ends, eta.shape, eta.dtype)
@@ -92,12 +78,7 @@ def drawn_score(
     return jnp.where(trials > 0, jnp.where(whole, PARTS, jnp.where(some, parts, 0)), 0)
 
 
-def score_levels(
-    eta: Float[Array, "..."],
-    gap: Float[Array, "..."],
-    phi: Float[Array, "..."],
-    shift: Float[Array, "..."],
-) -> list[tuple[int, Float[Array, "..."]]]:
+def score_levels(eta: Each, gap: Each, phi: Each, shift: Each) -> list[tuple[int, Each]]:
     """Return the probabilities of anything above 0, and of the full score."""
     del phi
     eta = eta + shift
@@ -105,41 +86,16 @@ def score_levels(
 
 
 def recorded_score(
-    eta: Float[Array, "..."],
-    successes: Num[Array, "..."],
-    trials: Num[Array, "..."],
-    gap: Float[Array, "..."],
-    phi: Float[Array, "..."],
-    shift: Float[Array, "..."],
-) -> Float[Array, "..."]:
+    eta: Each, successes: Counts, trials: Counts, gap: Each, phi: Each, shift: Each
+) -> Each:
     """Return the log probability of a score as hundredths record it: of the ends, their mass."""
-    value = ordered_beta_terms(eta, successes, trials, gap, phi, shift).log_likelihood
+    value = ordered_beta_predictor_terms(eta, successes, trials, gap, phi, shift).log_likelihood
     inside = (successes > 0) & (successes < trials)
     return jnp.where(inside, jnp.minimum(value + np.log(HUNDREDTH), 0), value)
 
 
-def ordered_beta_terms(
-    eta: Float[Array, "..."],
-    successes: Num[Array, "..."],
-    trials: Num[Array, "..."],
-    gap: Float[Array, "..."],
-    phi: Float[Array, "..."],
-    shift: Float[Array, "..."],
-) -> CellTerms:
-    """Return the terms of η of `ordered_beta_predictor_terms`."""
-    value, score, information = ordered_beta_predictor_terms(
-        eta, successes, trials, gap, phi, shift
-    )
-    return CellTerms(value, score[0], information[0][0])
-
-
 def ordered_beta_predictor_terms(
-    eta: Float[Array, "..."],
-    successes: Num[Array, "..."],
-    trials: Num[Array, "..."],
-    gap: Float[Array, "..."],
-    phi: Float[Array, "..."],
-    shift: Float[Array, "..."],
+    eta: Each, successes: Counts, trials: Counts, gap: Each, phi: Each, shift: Each
 ) -> PredictorTerms:
     """Return the terms of one score, of η, gap, φ and shift; the beta part's are expected ones."""
     inside = (successes > 0) & (successes < trials)
@@ -183,19 +139,14 @@ def ordered_beta_predictor_terms(
     )
 
 
-def _edge(alpha: Float[Array, "..."]) -> Float[Array, "..."]:
+def _edge(alpha: Each) -> Each:
     """Return the log mass of the part at an end, but for B(α, β), by the width of the others."""
     return alpha * _LOG_EDGE - jnp.log(alpha) + np.log(PARTS)
 
 
 def _information(
-    mu: Float[Array, "..."],
-    rest: Float[Array, "..."],
-    phi: Float[Array, "..."],
-    of_alpha: LogGamma,
-    of_beta: LogGamma,
-    of_both: LogGamma,
-) -> tuple[Float[Array, "..."], ...]:
+    mu: Each, rest: Each, phi: Each, of_alpha: LogGamma, of_beta: LogGamma, of_both: LogGamma
+) -> tuple[Each, ...]:
     """Return the expected information of a beta distribution: of η, of both, of φ."""
     one, other, slope = of_alpha.curvature, of_beta.curvature, mu * rest
     return (
@@ -207,7 +158,7 @@ def _information(
 
 ORDERED_BETA = Family(
     "ordered beta",
-    ordered_beta_terms,
+    terms_of_eta(ordered_beta_predictor_terms),
     ordered_beta_bound,
     ordered_beta_probability,
     ("gap", "phi", "shift"),
