@@ -54,14 +54,8 @@ class Continuous(TwoPL):
     takes: ClassVar[Kind] = "continuous"
     simpler: ClassVar[str] = "normal"
     known_spreads: ClassVar[bool] = True
+    hierarchical: ClassVar[bool] = True
     dims: ClassVar[Mapping[str, list[str]]] = DIMS | {name: ["item"] for name in USUAL}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.link != "logit":
-            raise ResponseError("continuous has logistic curves; leave link out")
-        if self.priors.kind == "fixed":
-            raise ResponseError("continuous has hierarchical priors; leave out --priors fixed")
 
     @property
     def family(self) -> Family:

@@ -22,7 +22,6 @@ from numpyro.distributions import HalfNormal, LogNormal, Normal, OrderedLogistic
 
 from bayesirt.data.responses import Responses
 from bayesirt.data.scales import Kind
-from bayesirt.errors import ResponseError
 from bayesirt.likelihood.family import Family
 from bayesirt.likelihood.graded import gap_names, graded_family, offsets
 from bayesirt.models.response_model import Counts
@@ -51,13 +50,7 @@ class Graded(TwoPL):
     name: ClassVar[str] = "graded"
     title: ClassVar[str] = "graded response model"
     takes: ClassVar[Kind] = "graded"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.link != "logit":
-            raise ResponseError("graded has logistic response curves; leave link out")
-        if self.priors.kind == "fixed":
-            raise ResponseError("graded has hierarchical priors; leave out --priors fixed")
+    hierarchical: ClassVar[bool] = True
 
     def suited_to(self, responses: Responses) -> "Graded":
         """Return the model with the grades that responses have."""

@@ -20,7 +20,6 @@ from numpyro.distributions import Normal as Gaussian
 
 from bayesirt.data.responses import Responses
 from bayesirt.data.scales import Kind, refuse_other_answers
-from bayesirt.errors import ResponseError
 from bayesirt.likelihood.family import Family
 from bayesirt.likelihood.normal import FLOOR, NORMAL, SPAN
 from bayesirt.models.response_model import Counts
@@ -45,14 +44,8 @@ class Normal(TwoPL):
     title: ClassVar[str] = "normal response model"
     takes: ClassVar[Kind] = "unbounded"
     known_spreads: ClassVar[bool] = True
+    hierarchical: ClassVar[bool] = True
     dims: ClassVar[Mapping[str, list[str]]] = DIMS | {"noise": ["item"]}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.link != "logit":
-            raise ResponseError("normal has straight lines for curves; leave link out")
-        if self.priors.kind == "fixed":
-            raise ResponseError("normal has hierarchical priors; leave out --priors fixed")
 
     def suited_to(self, responses: Responses) -> "Normal":
         """Return the model, for scores with bounds too: to see what these change."""

@@ -40,14 +40,8 @@ class Repeats(TwoPL):
     name: ClassVar[str] = "repeats"
     title: ClassVar[str] = "2PL with dependent runs"
     simpler: ClassVar[str | None] = "2pl"
+    hierarchical: ClassVar[bool] = True
     dims: ClassVar[Mapping[str, list[str]]] = DIMS | {"phi": ["item"]}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.link != "logit":
-            raise ResponseError("repeats has logistic response curves; leave link out")
-        if self.priors.kind == "fixed":
-            raise ResponseError("repeats has hierarchical priors; leave out --priors fixed")
 
     def suited_to(self, responses: Responses) -> "Repeats":
         """Return the model, where questions were run more than once."""

@@ -21,7 +21,6 @@ from numpyro import deterministic, plate, sample
 from numpyro.distributions import Binomial, HalfNormal, Normal, TransformedDistribution
 from numpyro.distributions.transforms import SigmoidTransform
 
-from bayesirt.errors import ResponseError
 from bayesirt.likelihood.families import GUESSING
 from bayesirt.likelihood.family import Family
 from bayesirt.models.priors import Priors
@@ -45,11 +44,6 @@ class ThreePL(TwoPL):
     title: ClassVar[str] = "3PL"
     simpler: ClassVar[str | None] = "2pl"
     dims: ClassVar[Mapping[str, list[str]]] = DIMS | {"c": ["item"]}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.link != "logit":
-            raise ResponseError("the 3pl has a logistic response curve; leave link out")
 
     @classmethod
     def _refuse(cls, priors: Priors, *, wrong_lengths: bool) -> None:

@@ -41,6 +41,7 @@ from numpyro import deterministic, plate, sample
 from numpyro.distributions import Binomial, HalfNormal, LogNormal, Normal, Uniform
 
 from bayesirt.data.difficulty import Design
+from bayesirt.errors import ResponseError
 from bayesirt.likelihood.families import family_named
 from bayesirt.likelihood.family import Family
 from bayesirt.models.priors import Priors
@@ -187,6 +188,13 @@ class TwoPL(ResponseModel):
     priors : Priors
     link : {"logit", "probit"}
         A logistic or a normal response curve.
+    hierarchical : bool
+        Whether fixed priors are not for it.
+
+    Raises
+    ------
+    ResponseError
+        For a link where the model has a curve of its own, or fixed priors where it has none.
     """
 
     priors: Priors = Priors()  # noqa: RUF009
@@ -196,9 +204,14 @@ class TwoPL(ResponseModel):
     title: ClassVar[str] = "2PL"
     explained: ClassVar[bool] = True
     dims: ClassVar[Mapping[str, list[str]]] = DIMS
+    hierarchical: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         self._refuse(self.priors, wrong_lengths=False)
+        if self.link not in ("logit", self.family.name):
+            raise ResponseError(f"{self.name} has a response curve of its own; leave link out")
+        if self.hierarchical and self.priors.kind == "fixed":
+            raise ResponseError(f"{self.name} has hierarchical priors; leave out --priors fixed")
 
     @classmethod
     def chosen(cls, priors: Priors, *, wrong_lengths: bool = False) -> "TwoPL":
