@@ -6,11 +6,10 @@ from jaxtyping import Array, Float
 
 from bayesirt.estimators.cell_expectations import Quadrature, expected_terms
 from bayesirt.estimators.normal_beliefs import Abilities, Items, Normal, Unknown
+from bayesirt.estimators.step_halving import limited
 from bayesirt.estimators.symmetric_matrices import inverse, packed, pairs, unpacked
 from bayesirt.likelihood.cell_sums import DenseLayout
 
-_FARTHEST = 1.0
-"""How far one step moves a parameter at most."""
 _STEPS, _LAST_STEPS = 2, 5
 
 
@@ -52,12 +51,6 @@ def ability_steps(
         return Abilities(found.mean + limited(direction), covariance)
 
     return jax.lax.fori_loop(0, n_steps, step, abilities)
-
-
-def limited(direction: Float[Array, "row k"]) -> Float[Array, "row k"]:
-    """Return steps none of which moves a parameter by more than 1."""
-    longest = jnp.abs(direction).max(1, keepdims=True)
-    return direction * jnp.minimum(1, _FARTHEST / jnp.maximum(longest, _FARTHEST))
 
 
 def evidence(

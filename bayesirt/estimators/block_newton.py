@@ -1,15 +1,14 @@
 """Block-wise Newton steps that never raise the loss."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from bayesirt.estimators.cell_sums import CellSums, cell_sums, same_predictor
+from bayesirt.estimators.step_halving import without_rising
 from bayesirt.estimators.weak_prior import WeakPrior
 from bayesirt.likelihood.cell_sums import ByRows
 from bayesirt.likelihood.family import Family
@@ -18,7 +17,6 @@ _MOST_HALVINGS = 12
 _ROUNDING = 64.0
 
 Point = tuple[Array, Array, Array]
-_Attempt = tuple[Array, CellSums, Array, Array]
 
 
 class NewtonState(NamedTuple):
@@ -57,7 +55,11 @@ def newton_step(
     """
     (theta, a, d), sums, _, passes = state
     evaluate = partial(cell_sums, layout, family, dtype=dtype)
-    rounding = _ROUNDING * float(jnp.finfo(dtype or theta.dtype).eps)
+    halve = partial(
+        without_rising,
+        rounding=_ROUNDING * float(jnp.finfo(dtype or theta.dtype).eps),
+        most_halvings=_MOST_HALVINGS,
+    )
 
     def subject_loss(theta: Array, sums: CellSums) -> Array:
         return sums.subject_loss + 0.5 * prior.theta_precision * theta**2
@@ -66,72 +68,43 @@ def newton_step(
         penalties = prior.a_precision * items[0] ** 2 + prior.d_precision * items[1] ** 2
         return sums.item_loss + 0.5 * penalties
 
-    direction = (sums.theta_score - prior.theta_precision * theta) / jnp.maximum(
+    along_theta = (sums.theta_score - prior.theta_precision * theta) / jnp.maximum(
         sums.theta_information + prior.theta_precision, jnp.finfo(theta.dtype).tiny
     )
-    theta, sums, used = _without_rising(
-        theta, direction, sums, subject_loss, lambda t: evaluate(t, a, d), rounding
-    )
-    passes += used
+
+    def after_subjects(share: Array) -> tuple[Array, CellSums]:
+        moved = theta + share * along_theta
+        found = evaluate(moved, a, d)
+        return subject_loss(moved, found), found
+
+    share, sums, used = halve(subject_loss(theta, sums), after_subjects, sums)
+    there, passes = theta + share * along_theta, passes + used
     items = jnp.stack([a, d])
-    score = jnp.stack([sums.a_score, sums.d_score])
-    information = jnp.stack([sums.aa, sums.ad, sums.dd])
-    items, sums, used = _without_rising(
-        items,
-        item_direction(items, score, information, prior),
-        sums,
-        item_loss,
-        lambda i: evaluate(theta, i[0], i[1]),
-        rounding,
-    )
-    point, sums = _slide((theta, items[0], items[1]), sums, prior)
+    along_items = item_direction(items, sums, prior)
+
+    def after_items(share: Array) -> tuple[Array, CellSums]:
+        moved = items + share * along_items
+        found = evaluate(there, *moved)
+        return item_loss(moved, found), found
+
+    share, sums, used = halve(item_loss(items, sums), after_items, sums)
+    point, sums = _slide((there, *(items + share * along_items)), sums, prior)
     loss = sums.subject_loss.sum() + prior.loss(*point)
     return NewtonState(point, sums, loss, passes + used)
 
 
 def item_direction(
-    items: Float[Array, "2 item"],
-    score: Float[Array, "2 item"],
-    information: Float[Array, "3 item"],
-    prior: WeakPrior,
+    items: Float[Array, "2 item"], sums: CellSums, prior: WeakPrior
 ) -> Float[Array, "2 item"]:
     """Return the way from (a, d) to the minimum of each item's quadratic over a ≥ 0."""
     a, d = items
     tiny = jnp.finfo(a.dtype).tiny
-    g_a, g_d = score[0] - prior.a_precision * a, score[1] - prior.d_precision * d
-    aa, dd = information[0] + prior.a_precision, information[2] + prior.d_precision
-    ad = information[1]
+    g_a, g_d = sums.a_score - prior.a_precision * a, sums.d_score - prior.d_precision * d
+    aa, ad, dd = sums.aa + prior.a_precision, sums.ad, sums.dd + prior.d_precision
     determinant = jnp.maximum(aa * dd - ad**2, tiny)
     step_a = jnp.maximum((dd * g_a - ad * g_d) / determinant, -a)
     step_d = (g_d - ad * step_a) / jnp.maximum(dd, tiny)
     return jnp.stack([step_a, step_d])
-
-
-def _without_rising(
-    start: Array,
-    direction: Array,
-    sums: CellSums,
-    own_loss: Callable[[Array, CellSums], Array],
-    evaluate: Callable[[Array], CellSums],
-    rounding: float,
-) -> tuple[Array, CellSums, Array]:
-    """Go along a direction; where an own loss would rise, half as far, and at last nowhere."""
-    before = own_loss(start, sums)
-    slack = rounding * jnp.abs(before)
-
-    def attempt(carry: _Attempt) -> _Attempt:
-        share, _, rose, tries = carry
-        smaller = jnp.where(tries < _MOST_HALVINGS, share / 2, 0)
-        share = jnp.where(rose, smaller, share)
-        value = start + share * direction
-        found = evaluate(value)
-        after = own_loss(value, found)
-        return share, found, ~(after <= before + slack) & (share > 0), tries + 1
-
-    twice = jnp.full_like(before, 2)  # halved before the first attempt
-    untried = (twice, sums, jnp.ones_like(before, bool), jnp.array(0))
-    share, found, _, tries = jax.lax.while_loop(lambda carry: carry[2].any(), attempt, untried)
-    return start + share * direction, found, tries
 
 
 def _slide(point: Point, sums: CellSums, prior: WeakPrior) -> tuple[Point, CellSums]:

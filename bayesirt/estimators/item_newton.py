@@ -3,19 +3,17 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bayesirt.estimators.ability_beliefs import limited
 from bayesirt.estimators.cell_expectations import Quadrature, expected_terms
 from bayesirt.estimators.normal_beliefs import Beliefs, Items, Normal
 from bayesirt.estimators.q_slots import Slots
+from bayesirt.estimators.step_halving import limited, without_rising
 from bayesirt.estimators.symmetric_matrices import inverse, packed, pairs, unpacked
 from bayesirt.likelihood.cell_sums import DenseLayout
 
-_MOST_HALVINGS = 6
-_ROUNDING = 8.0
+_MOST_HALVINGS, _ROUNDING = 6, 8.0
 
 
 class ItemEquations(NamedTuple):
@@ -104,20 +102,14 @@ def item_step(
     score = equations.score - prior.pull(x)
     direction = limited(jnp.einsum("jkl,jl->jk", equations.covariance(prior), score))
     before = prior.squares(x) / 2 - equations.of_items
-    slack = _ROUNDING * float(jnp.finfo(quadrature.dtype).eps) * jnp.abs(before)
+    rounding = _ROUNDING * float(jnp.finfo(quadrature.dtype).eps)
 
-    def own_loss(moved: Array) -> Array:
+    def after(share: Array) -> tuple[Array, tuple[()]]:
+        moved = x + share[:, None] * direction
         terms = expected_terms(layout, to_items(moved), abilities, quadrature, unknown)
-        return prior.squares(moved) / 2 - terms.log_likelihood.sum(0, dtype=before.dtype)
+        return prior.squares(moved) / 2 - terms.log_likelihood.sum(0, dtype=before.dtype), ()
 
-    def attempt(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        tries, share, rose = carry
-        share = jnp.where(rose, jnp.where(tries < _MOST_HALVINGS, share / 2, 0), share)
-        after = own_loss(x + share[:, None] * direction)
-        return tries + 1, share, ~(after <= before + slack) & (share > 0)
-
-    untried = jnp.array(0), jnp.full_like(before, 2), jnp.ones_like(before, bool)
-    _, share, _ = jax.lax.while_loop(lambda carry: carry[2].any(), attempt, untried)
+    share, *_ = without_rising(before, after, (), rounding=rounding, most_halvings=_MOST_HALVINGS)
     return x + share[:, None] * direction
 
 

@@ -22,6 +22,7 @@ from bayesirt.estimators.normal_beliefs import (
     standard_normal,
     without_answers,
 )
+from bayesirt.estimators.step_halving import limited, without_rising
 from bayesirt.estimators.symmetric_matrices import inverse, pairs, unpacked
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.likelihood.families import LOGIT
@@ -117,15 +118,15 @@ def posterior_of(layout: DenseLayout, items: Items, population: Normal) -> Abili
 
 
 class _Target(NamedTuple):
-    """Each subject's log likelihood with a penalty ridge |θ|² / 2."""
+    """Each subject's negative log likelihood with a penalty ridge |θ|² / 2."""
 
     layout: DenseLayout
     items: Items
     ridge: Float[Array, " subject"]
 
-    def value(self, theta: Float[Array, "subject ability"]) -> Float[Array, " subject"]:
+    def loss(self, theta: Float[Array, "subject ability"]) -> Float[Array, " subject"]:
         penalty = self.ridge * (theta**2).sum(1) / 2
-        return self._terms(theta).log_likelihood.sum(1) - penalty
+        return penalty - self._terms(theta).log_likelihood.sum(1)
 
     def equations(self, theta: Float[Array, "subject ability"]) -> tuple[Array, Array]:
         """Return scores and inverse information."""
@@ -139,57 +140,37 @@ class _Target(NamedTuple):
         return LOGIT.terms(theta @ self.items.a.T + self.items.d, *self.layout)
 
 
-class _Place(NamedTuple):
-    theta: Float[Array, "subject ability"]
-    value: Float[Array, " subject"]
-    farthest: Float[Array, ""]
-    n_steps: Array
+_Place = tuple[Array, Array, Array, Array]
+"""Abilities, losses, the farthest that the last step went, and the number of steps."""
 
 
 def _climb(target: _Target, theta: Float[Array, "subject ability"]) -> Abilities:
-    """Return where each subject's target is highest, by Newton steps."""
-    tolerance = float(np.sqrt(jnp.finfo(theta.dtype).eps))
+    """Return where each subject's target is least, by Newton steps."""
+    eps = float(jnp.finfo(theta.dtype).eps)
+    tolerance = np.sqrt(eps)
 
     def step(place: _Place) -> _Place:
-        score, covariance = target.equations(place.theta)
-        direction = jnp.einsum("ikl,il->ik", covariance, score)
-        longest = jnp.abs(direction).max(1)
-        share = jnp.minimum(1, _FARTHEST / jnp.maximum(longest, _FARTHEST))
-        share, value = _uphill(target, place, direction, share)
+        theta, loss, _, n_steps = place
+        score, covariance = target.equations(theta)
+        direction = limited(jnp.einsum("ikl,il->ik", covariance, score), _FARTHEST)
+
+        def after(share: Array) -> tuple[Array, Array]:
+            found = target.loss(theta + share[:, None] * direction)
+            return found, found
+
+        share, loss, _ = without_rising(
+            loss, after, loss, rounding=_ROUNDING * eps, most_halvings=_MOST_HALVINGS
+        )
         moved = share[:, None] * direction
-        return _Place(place.theta + moved, value, jnp.abs(moved).max(), place.n_steps + 1)
+        return theta + moved, loss, jnp.abs(moved).max(), n_steps + 1
 
     def unfinished(place: _Place) -> Array:
-        return (place.farthest > tolerance) & (place.n_steps < _MOST_STEPS)
+        _, _, farthest, n_steps = place
+        return (farthest > tolerance) & (n_steps < _MOST_STEPS)
 
-    far = jnp.asarray(jnp.inf, theta.dtype)
-    start = _Place(theta, target.value(theta), far, jnp.array(0))
-    theta = jax.lax.while_loop(unfinished, step, start).theta
+    start = theta, target.loss(theta), jnp.asarray(jnp.inf, theta.dtype), jnp.array(0)
+    theta, *_ = jax.lax.while_loop(unfinished, step, start)
     return Abilities(theta, target.equations(theta)[1])
-
-
-def _uphill(
-    target: _Target, place: _Place, direction: Array, share: Array
-) -> tuple[Float[Array, " subject"], Float[Array, " subject"]]:
-    """Return how far each subject can go without falling, by halves, and the values there."""
-    slack = _ROUNDING * float(jnp.finfo(share.dtype).eps)
-    least = place.value - slack * jnp.abs(place.value)
-
-    def value_after(share: Array) -> Array:
-        return target.value(place.theta + share[:, None] * direction)
-
-    def halve(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        share, value, tries = carry
-        share = jnp.where(value < least, share / 2, share)
-        return share, value_after(share), tries + 1
-
-    def fell(carry: tuple[Array, Array, Array]) -> Array:
-        return (carry[1] < least).any() & (carry[2] < _MOST_HALVINGS)
-
-    first = share, value_after(share), jnp.array(0)
-    share, value, _ = jax.lax.while_loop(fell, halve, first)
-    kept = value >= least
-    return jnp.where(kept, share, 0), jnp.where(kept, value, place.value)
 
 
 def _within_bound(layout: DenseLayout, items: Items) -> tuple[Abilities, NDArray[np.bool_]]:
