@@ -201,7 +201,7 @@ def _descend(
     passes = 0
     for precision, tol in phases:
         state, run = iterate(
-            partial(_advance, chosen, data, precision),
+            partial(chosen.step, *data, **precision),
             chosen.init(*data, point, **precision),
             lambda state: state.loss,
             tol=tol,
@@ -213,10 +213,6 @@ def _descend(
         if not run.converged:
             break
     return point, joined(runs), passes
-
-
-def _advance(chosen: _Step, data: tuple[Any, ...], precision: dict[str, Any], state: Any) -> Any:
-    return chosen.step(*data, state, **precision)
 
 
 def _start(responses: Responses, start: str | Start, key: Array | None) -> Point:

@@ -4,6 +4,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from numpy.typing import NDArray
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 from bayesirt.progress import fit_bar
 
 State = TypeVar("State")
+Tree = TypeVar("Tree")
 
 LOSS_RISES = "the loss rises"
 """Why an iteration stopped that was to."""
@@ -81,6 +84,19 @@ def _over_two(trace: Sequence[float]) -> float:
     if len(trace) < 4 or trace[-1] > trace[-2]:
         return np.inf
     return max(abs(trace[-1] - trace[-3]), abs(trace[-2] - trace[-4]))
+
+
+def squarem_leap(first: Tree, once: Tree, twice: Tree, longest: Array) -> tuple[Tree, Array]:
+    """Return first + 2 α r + α² v for the first step r and its change v, and α = |r| / |v|.
+
+    Varadhan & Roland 2008.
+    """
+    r = jax.tree.map(jnp.subtract, once, first)
+    v = jax.tree.map(lambda two, one, step: two - one - step, twice, once, r)
+    of_r, of_v = (sum(jnp.vdot(x, x) for x in jax.tree.leaves(step)) for step in (r, v))
+    alpha = jnp.sqrt(of_r / jnp.maximum(of_v, jnp.finfo(longest.dtype).tiny))
+    alpha = jnp.clip(alpha, 1, longest)
+    return jax.tree.map(lambda x, r, v: x + 2 * alpha * r + alpha**2 * v, first, r, v), alpha
 
 
 def joined(runs: Sequence[Iterations]) -> Iterations:

@@ -14,24 +14,20 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from bayesirt.data.responses import Responses
-from bayesirt.estimators.ability_quadrature import (
-    AbilityPosteriors,
-    ExpectedItemSums,
-    integrate_abilities,
-)
-from bayesirt.estimators.iteration import Iterations, iterate, joined
+from bayesirt.estimators.ability_quadrature import AbilityPosteriors, ExpectedItemSums
+from bayesirt.estimators.iteration import Iterations, iterate, joined, squarem_leap
 from bayesirt.estimators.lart_estimate import lart_estimate
 from bayesirt.estimators.lart_start import spectral_lart
 from bayesirt.estimators.lart_steps import (
     ANSWER_PRECISION,
     LaRTData,
     LaRTItems,
-    abilities_before,
     ability_moments,
     best_lengths,
     expected_speeds,
     lart_data,
     oriented,
+    posteriors_at,
     to_standard_population,
 )
 from bayesirt.likelihood.families import family_named
@@ -158,11 +154,7 @@ def em_step(
 ) -> tuple[LaRTItems, AbilityPosteriors, ExpectedItemSums, Array]:
     """Take one EM step."""
     items = to_items(free)
-    before, length_loss = abilities_before(data, items)
-    posteriors, sums = integrate_abilities(
-        data.layout, family, (items.a, items.d), before, mode, n_nodes=n_nodes, dtype=dtype
-    )
-    loss = items.penalty() + length_loss - posteriors.log_likelihood.sum()
+    posteriors, sums, loss = posteriors_at(data, family, n_nodes, dtype, items, mode)
     a, d = _better_answers(items, sums)
     if data.latencies is None:
         better = items._replace(a=a, d=d)
@@ -194,22 +186,12 @@ def _squarem_step(
     """Take two EM steps, extrapolate them, and settle by a third."""
     once, found, _, _ = em(state.free, state.mode)
     twice, found, _, loss = em(once, found.mode)
-    leap = _LEAP(state.free, once, twice)
+    leap, _ = _LEAP(state.free, once, twice, _LONGEST_LEAP)
     settled, there, _, leap_loss = em(leap, found.mode)
     if leap_loss <= loss:
         return EMState(settled, there.mode, leap_loss)
     return EMState(twice, found.mode, loss)
 
 
-def _leap(start: LaRTItems, once: LaRTItems, twice: LaRTItems) -> LaRTItems:
-    """Return start + 2 α r + α² v for the first step r and its change v, α = |r| / |v|."""
-    r = jax.tree.map(jnp.subtract, once, start)
-    v = jax.tree.map(lambda two, one, step: two - one - step, twice, once, r)
-    of_r, of_v = (sum(jnp.vdot(x, x) for x in step) for step in (r, v))
-    alpha = jnp.sqrt(of_r / jnp.maximum(of_v, jnp.finfo(start.a.dtype).tiny))
-    alpha = jnp.clip(alpha, 1, _LONGEST_LEAP)
-    return jax.tree.map(lambda x, r, v: x + 2 * alpha * r + alpha**2 * v, start, r, v)
-
-
 _EM: Any = jax.jit(em_step, static_argnums=(1, 2, 3))
-_LEAP: Any = jax.jit(_leap)
+_LEAP: Any = jax.jit(squarem_leap)

@@ -54,10 +54,8 @@ def fisher_information(layout: Layout, point: PointEstimate) -> Float[Array, " s
     """Return the expected information of the observed answers about each ability."""
     family = family_named(str(point.settings["link"]))
     theta, a, d = (jnp.asarray(point[name]) for name in ("theta", "a", "d"))
-    eta = layout.predictor(theta, a, d)
-    # A cell's information is linear in its successes: at their expectation it is its own.
-    expected = family.terms(eta, layout.trials * family.probability(eta), layout.trials)
-    return layout.over_items(expected.information, a**2)
+    expected = family.expected_information(layout.predictor(theta, a, d), layout.trials)
+    return layout.over_items(expected, a**2)
 
 
 def _before_answers(

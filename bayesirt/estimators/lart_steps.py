@@ -4,11 +4,18 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from bayesirt.data.responses import Responses
-from bayesirt.estimators.ability_quadrature import AbilityPosteriors, PriorMoments
+from bayesirt.estimators.ability_quadrature import (
+    AbilityPosteriors,
+    ExpectedItemSums,
+    PriorMoments,
+    integrate_abilities,
+)
 from bayesirt.likelihood.cell_sums import Layout, layout_of
+from bayesirt.likelihood.family import Family
 from bayesirt.likelihood.latencies import Latencies, LengthMoments, latencies_of
 
 ANSWER_PRECISION = 0.01
@@ -77,7 +84,18 @@ class SubjectMoments(NamedTuple):
     tau_tau: Float[Array, ""]
 
 
-def abilities_before(data: LaRTData, items: LaRTItems) -> tuple[PriorMoments, Array]:
+def posteriors_at(
+    data: LaRTData, family: Family, n_nodes: int, dtype: DTypeLike, items: LaRTItems, near: Array
+) -> tuple[AbilityPosteriors, ExpectedItemSums, Array]:
+    """Return what answers and lengths say of abilities at some items, and the loss there."""
+    before, length_loss = _from_lengths(data, items)
+    posteriors, sums = integrate_abilities(
+        data.layout, family, (items.a, items.d), before, near, n_nodes=n_nodes, dtype=dtype
+    )
+    return posteriors, sums, items.penalty() + length_loss - posteriors.log_likelihood.sum()
+
+
+def _from_lengths(data: LaRTData, items: LaRTItems) -> tuple[PriorMoments, Array]:
     """Return what lengths say of abilities, and the negative log likelihood of the lengths."""
     if data.latencies is None:
         zero = jnp.zeros(data.layout.shape[0], items.a.dtype)
@@ -88,9 +106,8 @@ def abilities_before(data: LaRTData, items: LaRTItems) -> tuple[PriorMoments, Ar
     at_zero = latencies.log_likelihood(
         items.phi, items.omega, items.lam, latencies.moments(zero, zero)
     )
-    return PriorMoments(
-        *evidence.ability(items.rho)
-    ), -at_zero.sum() - evidence.log_marginal().sum()
+    loss = -at_zero.sum() - evidence.log_marginal().sum()
+    return PriorMoments(*evidence.ability(items.rho)), loss
 
 
 def expected_speeds(

@@ -12,18 +12,12 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 from scipy.interpolate import BarycentricInterpolator
 
 from bayesirt.data.responses import Responses
-from bayesirt.estimators.ability_quadrature import (
-    AbilityPosteriors,
-    ExpectedItemSums,
-    gauss_hermite,
-    integrate_abilities,
-)
+from bayesirt.estimators.ability_quadrature import AbilityPosteriors, gauss_hermite
 from bayesirt.estimators.iteration import ConvergenceWarning, Iterations
 from bayesirt.estimators.lart_estimate import lart_estimate
 from bayesirt.estimators.lart_start import spectral_lart
@@ -32,17 +26,16 @@ from bayesirt.estimators.lart_steps import (
     LaRTData,
     LaRTItems,
     SubjectMoments,
-    abilities_before,
-    ability_moments,
     best_lengths,
     lart_data,
     oriented,
+    posteriors_at,
     to_standard_population,
 )
 from bayesirt.likelihood.cell_sums import Layout
 from bayesirt.likelihood.families import family_named
 from bayesirt.likelihood.family import Family
-from bayesirt.likelihood.latencies import LengthMoments
+from bayesirt.likelihood.latencies import Latencies, LengthMoments
 from bayesirt.models.lart import Link
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.random_keys import Key, as_key
@@ -70,12 +63,19 @@ class AnswerStatistics(NamedTuple):
     theta_z: Float[Array, " item"]
 
 
+class Statistics(NamedTuple):
+    """All that the M-step needs of the draws."""
+
+    answers: AnswerStatistics
+    subjects: SubjectMoments
+    lengths: LengthMoments
+
+
 class SAEMState(NamedTuple):
     """Where the iteration stands."""
 
     items: LaRTItems
-    # Averages so far: `AnswerStatistics`, `SubjectMoments` and, with lengths, `LengthMoments`.
-    statistics: Any
+    statistics: Statistics  # Averages so far.
     mode: Float[Array, " subject"]  # Of the abilities' posteriors, to start the next search for it.
     # Negative marginal log likelihood with the weak prior, at the items of the step before.
     loss: Float[Array, ""]
@@ -150,7 +150,7 @@ def fit_saem(
     weights = np.maximum(np.arange(1.0, iterations + 1) - burn_in, 1) ** -decay
     state, trace = _RUN(data, family, _N_NODES, items, theta, run_key, jnp.asarray(weights))
     items, mode = oriented(state.items, state.mode)
-    found, sums, loss = _AT_ITEMS(data, family, _N_NODES, items, mode, items.a.dtype.type)
+    found, sums, loss = _AT_ITEMS(data, family, _N_NODES, items.a.dtype.type, items, mode)
     losses = np.append(np.asarray(trace, np.float64), float(loss))
     run = _judged(losses, tol)
     settings = {
@@ -188,19 +188,20 @@ def saem_step(
     """Draw every subject once, average the statistics, and maximise."""
     key, weight = chance
     theta_key, tau_key = jax.random.split(key)
-    items = state.items
-    posteriors, _, loss = _posteriors_at(data, family, n_nodes, items, state.mode, jnp.float32)
+    items, latencies = state.items, data.latencies
+    assert latencies is not None
+    posteriors, _, loss = posteriors_at(data, family, n_nodes, jnp.float32, items, state.mode)
     theta = draw_abilities(theta_key, posteriors, n_nodes)
-    answers = _answer_statistics(data.layout, family, items, theta)
-    found: tuple[Any, ...] = (answers, ability_moments(theta, theta**2))
-    if data.latencies is not None:
-        evidence = data.latencies.speed_evidence(items.phi, items.omega, items.lam)
-        mean, variance = evidence.speed(items.rho, theta)
-        tau = mean + jnp.sqrt(variance) * jax.random.normal(tau_key, mean.shape, mean.dtype)
-        of_both = _moments_of_both(theta, tau)
-        found = answers, of_both, data.latencies.moments(tau, tau**2)
+    evidence = latencies.speed_evidence(items.phi, items.omega, items.lam)
+    mean, variance = evidence.speed(items.rho, theta)
+    tau = mean + jnp.sqrt(variance) * jax.random.normal(tau_key, mean.shape, mean.dtype)
+    found = Statistics(
+        _answer_statistics(data.layout, family, items, theta),
+        _moments_of_both(theta, tau),
+        latencies.moments(tau, tau**2),
+    )
     statistics = jax.tree.map(lambda old, new: old + weight * (new - old), state.statistics, found)
-    return SAEMState(_best_items(data, items, statistics), statistics, posteriors.mode, loss)
+    return SAEMState(_best_items(latencies, items, statistics), statistics, posteriors.mode, loss)
 
 
 def _moments_of_both(theta: Array, tau: Array) -> SubjectMoments:
@@ -226,33 +227,15 @@ def _answer_statistics(
     )
 
 
-def _best_items(data: LaRTData, items: LaRTItems, statistics: Any) -> LaRTItems:
+def _best_items(latencies: Latencies, items: LaRTItems, statistics: Statistics) -> LaRTItems:
     """Return the regression of latent answers on θ, of lengths on -τ, and ρ."""
-    answers = statistics[0]
+    answers, subjects, of_lengths = statistics
     aa, dd = answers.theta_theta + ANSWER_PRECISION, answers.weight + ANSWER_PRECISION
     determinant = aa * dd - answers.theta**2
     a = (dd * answers.theta_z - answers.theta * answers.z) / determinant
     d = (aa * answers.z - answers.theta * answers.theta_z) / determinant
-    if data.latencies is None:
-        return to_standard_population(items._replace(a=a, d=d), statistics[1])
-    lengths = best_lengths(data.latencies, statistics[2])
-    return to_standard_population(LaRTItems(a, d, *lengths, items.rho), statistics[1])
-
-
-def _posteriors_at(
-    data: LaRTData,
-    family: Family,
-    n_nodes: int,
-    items: LaRTItems,
-    near: Array,
-    dtype: DTypeLike,
-) -> tuple[AbilityPosteriors, ExpectedItemSums, Array]:
-    """Return what answers and lengths say of abilities at some items, and the loss there."""
-    before, length_loss = abilities_before(data, items)
-    posteriors, sums = integrate_abilities(
-        data.layout, family, (items.a, items.d), before, near, n_nodes=n_nodes, dtype=dtype
-    )
-    return posteriors, sums, items.penalty() + length_loss - posteriors.log_likelihood.sum()
+    lengths = best_lengths(latencies, of_lengths)
+    return to_standard_population(LaRTItems(a, d, *lengths, items.rho), subjects)
 
 
 def _run(
@@ -265,12 +248,11 @@ def _run(
     weights: Array,
 ) -> tuple[SAEMState, Array]:
     zero, scalar = jnp.zeros_like(items.a), jnp.zeros((), items.a.dtype)
-    nothing: tuple[Any, ...] = (
+    nothing = Statistics(
         AnswerStatistics(*[zero] * len(AnswerStatistics._fields)),
         SubjectMoments(*[scalar] * len(SubjectMoments._fields)),
+        LengthMoments(*[zero] * len(LengthMoments._fields)),
     )
-    if data.latencies is not None:
-        nothing += (LengthMoments(*[zero] * len(LengthMoments._fields)),)
 
     def step(state: SAEMState, chance: tuple[Array, Array]) -> tuple[SAEMState, Array]:
         state = saem_step(data, family, n_nodes, state, chance)
@@ -313,4 +295,4 @@ def _grid_and_interpolation(n_nodes: int) -> tuple[NDArray[np.float64], NDArray[
 
 
 _RUN: Any = jax.jit(_run, static_argnums=(1, 2))
-_AT_ITEMS: Any = jax.jit(_posteriors_at, static_argnums=(1, 2, 5))
+_AT_ITEMS: Any = jax.jit(posteriors_at, static_argnums=(1, 2, 3))

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 from bayesirt.estimators.ability_beliefs import ability_steps, evidence
 from bayesirt.estimators.cell_expectations import Quadrature
 from bayesirt.estimators.item_newton import ItemEquations, item_equations
-from bayesirt.estimators.iteration import Iterations, iterate
+from bayesirt.estimators.iteration import Iterations, iterate, squarem_leap
 from bayesirt.estimators.normal_beliefs import Beliefs, Items, Normal
 from bayesirt.estimators.q_slots import Slots
 from bayesirt.likelihood.cell_sums import DenseLayout
@@ -135,14 +135,9 @@ def _squarem_step(em: EMStep, mend: Mend | None, state: EMState) -> EMState:
 def _leap(
     mend: Mend | None, first: Any, once: Any, twice: Any, longest: Array
 ) -> tuple[Any, Array]:
-    """Return first + 2 α r + α² v for the first step r and its change v, and α = |r| / |v|."""
-    r = jax.tree.map(jnp.subtract, once, first)
-    v = jax.tree.map(lambda two, one, step: two - one - step, twice, once, r)
-    of_r, of_v = (sum(jnp.vdot(x, x) for x in jax.tree.leaves(step)) for step in (r, v))
-    alpha = jnp.sqrt(of_r / jnp.maximum(of_v, jnp.finfo(longest.dtype).tiny))
-    alpha = jnp.clip(alpha, 1, longest)
-    far = jax.tree.map(lambda x, r, v: x + 2 * alpha * r + alpha**2 * v, first, r, v)
-    return far if mend is None else mend(twice, far), alpha
+    """Return parameters after a leap that are allowed, and its length."""
+    far, length = squarem_leap(first, once, twice, longest)
+    return far if mend is None else mend(twice, far), length
 
 
 _LEAP: Any = jax.jit(_leap, static_argnums=0)
