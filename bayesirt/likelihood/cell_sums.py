@@ -151,17 +151,22 @@ class RowBlocks(NamedTuple):
         """Return `function` (layout, rows, *others), block after block; sums are added up."""
         n_blocks, n_rows = self.blocks.trials.shape[:2]
         by_block = jax.tree.map(partial(in_blocks, n_blocks=n_blocks, n_rows=n_rows), rows)
-
-        def one_block(sums: Any, block: tuple[DenseLayout, Any]) -> tuple[Any, Any]:
-            found, own = function(*block, *others)
-            return jax.tree.map(jnp.add, sums, own), found
-
-        first = jax.tree.map(lambda x: x[0], (self.blocks, by_block))
-        _, shapes = jax.eval_shape(function, *first, *others)
-        nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-        sums, found = jax.lax.scan(one_block, nothing, (self.blocks, by_block))
+        found, sums = over_blocks(lambda block: function(*block, *others), (self.blocks, by_block))
         n = len(self.any_subject)
         return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:n], found), sums
+
+
+def over_blocks(function: Callable[[Any], tuple[Any, Any]], blocks: Any) -> tuple[Any, Any]:
+    """Return what is found in each block, one after another, and the sums over all."""
+
+    def one_block(sums: Any, block: Any) -> tuple[Any, Any]:
+        found, own = function(block)
+        return jax.tree.map(jnp.add, sums, own), found
+
+    _, shapes = jax.eval_shape(function, jax.tree.map(lambda x: x[0], blocks))
+    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    sums, found = jax.lax.scan(one_block, nothing, blocks)
+    return found, sums
 
 
 def in_row_blocks(layout: Layout, block_cells: int = 1 << 18) -> Layout | RowBlocks:

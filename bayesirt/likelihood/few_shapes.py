@@ -15,11 +15,7 @@ _MOST_CELLS = 200_000
 
 
 def filled_up(successes: ArrayLike, trials: ArrayLike) -> DenseLayout:
-    """Return a small table with rows and columns added, at most an eighth of each.
-
-    >>> filled_up(np.ones((46, 300)), np.ones((46, 300))).shape
-    (48, 320)
-    """
+    """Return a small table with rows and columns added, at most an eighth of each."""
     layout = DenseLayout(host(successes), host(trials))
     if np.prod(layout.shape) > _MOST_CELLS:
         return layout

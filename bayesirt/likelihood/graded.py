@@ -55,11 +55,7 @@ def middle_of(n: int) -> int:
 
 
 def offsets(*gaps: Each) -> list[Each]:
-    """Return o_1, ..., o_n of n - 1 gaps.
-
-    >>> [float(o) for o in offsets(jnp.array(1.0), jnp.array(2.0))]
-    [1.0, 0.0, -2.0]
-    """
+    """Return o_1, ..., o_n of n - 1 gaps."""
     middle = middle_of(len(gaps) + 1) - 1
     below = accumulate(reversed(gaps[:middle]))
     above = accumulate(gaps[middle:])

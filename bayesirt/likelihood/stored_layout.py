@@ -14,7 +14,13 @@ from jaxtyping import Array, Int
 from numpy.typing import NDArray
 
 from bayesirt.data.stored_cells import StoredCells
-from bayesirt.likelihood.cell_sums import DenseLayout, Layout, SparseLayout, in_row_blocks
+from bayesirt.likelihood.cell_sums import (
+    DenseLayout,
+    Layout,
+    SparseLayout,
+    in_row_blocks,
+    over_blocks,
+)
 
 _opened: WeakValueDictionary[int, StoredCells] = WeakValueDictionary()
 _numbers = count()
@@ -48,17 +54,11 @@ class StoredLayout:
         """Return `function` (layout, rows, *others), block after block; sums are added up."""
         by_block = jax.tree.map(self._in_blocks, rows)
 
-        def one_block(sums: Any, block: tuple[Array, Any]) -> tuple[Any, Any]:
+        def one_block(block: tuple[Array, Any]) -> tuple[Any, Any]:
             layout = in_row_blocks(self._fetch(block[0]))
-            found, own = layout.by_rows(function, block[1], *others)
-            return jax.tree.map(jnp.add, sums, own), found
+            return layout.by_rows(function, block[1], *others)
 
-        first = jax.tree.map(lambda x: x[0], by_block)
-        _, shapes = jax.eval_shape(
-            lambda k: function(self._fetch(k), first, *others), jnp.zeros((), int)
-        )
-        nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-        sums, found = jax.lax.scan(one_block, nothing, (jnp.arange(self.n_blocks), by_block))
+        found, sums = over_blocks(one_block, (jnp.arange(self.n_blocks), by_block))
         return jax.tree.map(self._in_order, found), sums
 
     def _in_blocks(self, values: Array) -> Array:
