@@ -37,24 +37,13 @@ _FEWER_WARMUP = 500
 
 @dataclass(frozen=True)
 class Engine:
-    """A posterior engine.
+    """A posterior engine."""
 
-    Attributes
-    ----------
-    name : str
-        What people type.
-    sample : callable
-        (responses, *, key, model, init, options) → Posterior, of any model.
-    own : mapping
-        By type of model, what draws from it instead.
-    meshes : bool
-        Whether responses may be shared out over devices.
-    """
-
-    name: Method
-    sample: Sampler
+    name: Method  # What people type.
+    sample: Sampler  # (responses, *, key, model, init, options) → Posterior, of any model.
+    # By type of model, what draws from it instead.
     own: Mapping[type[ResponseModel], Sampler] = field(default_factory=dict)
-    meshes: bool = True
+    meshes: bool = True  # Whether responses may be shared out over devices.
 
     def sampler(self, model: ResponseModel) -> Sampler:
         """Return what draws from a model's posterior."""
@@ -174,50 +163,44 @@ def plan_engine(
         reason = "" if method == "blocked" and (several or model.lengths) else reason
     if responses.clusters is not None:
         _refuse_clusters(responses.clusters, model)
-    clustered = responses.clusters is not None
-    if method == "laplace" and engine == "auto" and _refused(method, model, clustered=clustered):
-        reason = f"exact, as nothing approximates {_not_approximated(model, clustered=clustered)}"
-        method = "blocked"
-    if refused := _refused(method, model, clustered=clustered):
-        raise ResponseError(refused)
+    if method == "laplace":
+        what, refusal = _not_approximated(model, clustered=responses.clusters is not None)
+        if what and engine != "auto":
+            raise ResponseError(refusal)
+        if what:
+            method, reason = "blocked", f"exact, as nothing approximates {what}"
+    if method not in model.engines:
+        raise ResponseError(_does_not_draw(method, model))
     if options.mesh is not None and not ENGINES[method].meshes:
         raise ResponseError(f"{method} works on one device; leave mesh out, or ask for blocked")
     check_memory(method, responses, model=model, options=options)
     return method, reason
 
 
-def _not_approximated(model: ResponseModel, *, clustered: bool) -> str:
-    """Return what keeps a model's posterior from being approximated."""
-    if model.priors.explains:
-        return "what explains difficulty or ability"
-    if model.priors.groups:
-        return "groups of items"
-    if "laplace" in model.engines and clustered:
-        return f"clusters in {model.title}"
-    if isinstance(model, LaRT) and model.wrong_lengths:
-        return "lengths of wrong answers"
-    return f"the {model.title}"
-
-
-def _refused(method: str, model: ResponseModel, *, clustered: bool = False) -> str:
-    """Return why an engine does not draw from a model, if it does not."""
-    if method == "laplace" and isinstance(model, LaRT) and model.wrong_lengths:
-        return (
-            "laplace does not give wrong answers lengths of their own; ask for blocked, or leave "
-            "out --wrong-lengths"
-        )
-    if method == "laplace" and (model.priors.explains or model.priors.groups):
-        return (
+def _not_approximated(model: ResponseModel, *, clustered: bool) -> tuple[str, str]:
+    """Return what keeps a model's posterior from being approximated, if anything, in a sentence."""
+    if model.priors.explains or model.priors.groups:
+        what = "what explains difficulty or ability" if model.priors.explains else "groups of items"
+        return what, (
             "laplace learns neither what explains difficulty or ability nor how groups of items go "
             "together, of which a subject answers few; ask for blocked, or for auto"
         )
-    if method == "laplace" and clustered and type(model) in ENGINES["laplace"].own:
-        return (
+    if isinstance(model, LaRT) and model.wrong_lengths:
+        return "lengths of wrong answers", (
+            "laplace does not give wrong answers lengths of their own; ask for blocked, or leave "
+            "out --wrong-lengths"
+        )
+    if clustered and type(model) in ENGINES["laplace"].own:
+        return f"clusters in {model.title}", (
             f"laplace knows no clusters of subjects in {model.title}; ask for blocked, or leave "
             f"the clusters out"
         )
-    if method in model.engines:
-        return ""
+    if "laplace" not in model.engines:
+        return f"the {model.title}", _does_not_draw("laplace", model)
+    return "", ""
+
+
+def _does_not_draw(method: str, model: ResponseModel) -> str:
     return f"{method} does not draw from the {model.title}; ask for {' or '.join(model.engines)}"
 
 
