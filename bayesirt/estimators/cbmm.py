@@ -150,7 +150,8 @@ def fit_cbmm(
     point, run, passes = _descend(chosen, data, first, _phases(layout, tol), max_iterations)
     n, n_items = responses.n_subjects, responses.n_items
     shift, scale = to_standard(np.asarray(point[0])[:n])
-    theta, a, d = _standardised(point, shift, scale)
+    theta, a, d = map(host, point)
+    theta, a, d = (theta + shift) / scale, a * scale, d - a * shift
     sums = cut_sums(_SUMS(layout, LOGIT, theta, a, d), n, n_items)
     point = theta[:n], a[:n_items], d[:n_items]
     settings = {
@@ -230,11 +231,6 @@ def _start(responses: Responses, start: str | Start, key: Array | None) -> Point
             jax.random.normal(keys[2], (j,)),
         )
     return logit_start(responses)
-
-
-def _standardised(point: Point, shift: float, scale: float) -> Point:
-    theta, a, d = map(host, point)
-    return (theta + shift) / scale, a * scale, d - a * shift
 
 
 def _parameters(

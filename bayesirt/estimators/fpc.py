@@ -20,8 +20,8 @@ from bayesirt.estimators.fpc_steps import (
     problem_of,
     start,
 )
-from bayesirt.estimators.mirt_table import mirt_columns, named_table
 from bayesirt.estimators.normal_beliefs import Abilities, Items
+from bayesirt.estimators.parameter_table import mirt_columns, named_table
 from bayesirt.estimators.symmetric_matrices import from_root
 from bayesirt.estimators.variational_em import climb, usual_tolerance
 from bayesirt.names import one_line

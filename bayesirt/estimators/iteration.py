@@ -20,22 +20,12 @@ LOSS_RISES = "the loss rises"
 
 
 class Iterations(NamedTuple):
-    """How an iteration went.
-
-    Attributes
-    ----------
-    iterations : int
-    converged : bool
-    stop_reason : str
-        In words.
-    trace : float array, shape (iteration + 1,)
-        The loss from the start on.
-    """
+    """How an iteration went."""
 
     iterations: int
     converged: bool
-    stop_reason: str
-    trace: NDArray[np.float64]
+    stop_reason: str  # In words.
+    trace: NDArray[np.float64]  # shape (iteration + 1,). The loss from the start on.
 
 
 class ConvergenceWarning(UserWarning):

@@ -17,7 +17,6 @@ from bayesirt.data.responses import Responses
 from bayesirt.estimators.ability_quadrature import AbilityPosteriors, ExpectedItemSums
 from bayesirt.estimators.iteration import Iterations, iterate, joined, squarem_leap
 from bayesirt.estimators.lart_estimate import lart_estimate
-from bayesirt.estimators.lart_start import spectral_lart
 from bayesirt.estimators.lart_steps import (
     ANSWER_PRECISION,
     LaRTData,
@@ -28,6 +27,7 @@ from bayesirt.estimators.lart_steps import (
     lart_data,
     oriented,
     posteriors_at,
+    spectral_lart,
     to_standard_population,
 )
 from bayesirt.likelihood.families import family_named

@@ -16,6 +16,7 @@ from bayesirt.estimators.lart_steps import (
     expected_speeds,
 )
 from bayesirt.estimators.parameter_table import parameter_table
+from bayesirt.estimators.standard_errors import pair_errors
 from bayesirt.likelihood.latencies import Latencies
 from bayesirt.point_estimate import PointEstimate
 
@@ -31,17 +32,12 @@ def lart_estimate(
 ) -> PointEstimate:
     """Return the estimate at items, with what answers and lengths say of the subjects there."""
     (aa, ad), (_, dd) = np.asarray(sums.information, np.float64)
-    aa, dd = aa + ANSWER_PRECISION, dd + ANSWER_PRECISION
-    determinant = aa * dd - ad**2
+    *errors, centre = pair_errors(aa + ANSWER_PRECISION, ad, dd + ANSWER_PRECISION)
     parameters = parameter_table(
         responses,
         (posteriors.mean, items.a, items.d),
-        (
-            np.sqrt(posteriors.variance),
-            np.sqrt(dd / determinant),
-            np.sqrt(aa / determinant),
-        ),
-        ad / dd,
+        (np.sqrt(posteriors.variance), *errors),
+        centre,
     )
     if data.latencies is not None:
         parameters = parameters.assign(_of_lengths(data.latencies, items, posteriors))

@@ -22,9 +22,9 @@ from bayesirt.estimators.mirt_population import (
     turned_back,
 )
 from bayesirt.estimators.mirt_start import check_start, start, start_from
-from bayesirt.estimators.mirt_table import mirt_columns, named_table
 from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items, standard_normal
 from bayesirt.estimators.observed_information import item_covariance
+from bayesirt.estimators.parameter_table import mirt_columns, named_table
 from bayesirt.estimators.variational_em import EMState, climb, expectation, usual_tolerance
 from bayesirt.kept_programs import kept
 from bayesirt.likelihood.cell_sums import DenseLayout

@@ -30,6 +30,7 @@ from bayesirt.estimators.neural_network import (
     interaction,
     logit_right,
 )
+from bayesirt.estimators.parameter_table import in_64_bits
 from bayesirt.names import one_line
 from bayesirt.random_keys import Key, as_key
 
@@ -277,10 +278,7 @@ def _table(responses: Responses, q: QMatrix, trained: NetworkParameters) -> xr.D
         "item": list(q.items),
         "ability": list(q.abilities),
     }
-    found = {
-        name: (dims, np.asarray(sigmoid(x), np.float64)) for name, (dims, x) in columns.items()
-    }
-    return xr.Dataset(found, coords=coords)
+    return in_64_bits({name: (dims, sigmoid(x)) for name, (dims, x) in columns.items()}, coords)
 
 
 _PROBABILITIES: Any = jax.jit(_probabilities)

@@ -2,10 +2,9 @@
 
 import warnings
 from functools import partial
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 import jax.numpy as jnp
-import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float
 
@@ -15,8 +14,8 @@ from bayesirt.errors import ResponseError
 from bayesirt.estimators.cell_expectations import Quadrature
 from bayesirt.estimators.item_newton import item_step
 from bayesirt.estimators.iteration import LOSS_RISES
-from bayesirt.estimators.mirt_table import in_64_bits, standard_errors
 from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items, without_answers
+from bayesirt.estimators.parameter_table import in_64_bits, standard_errors
 from bayesirt.estimators.q_mirt_population import (
     QMirtPopulation,
     best_correlation,
@@ -31,6 +30,7 @@ from bayesirt.estimators.q_slots import SlotItems, Slots, slots_of
 from bayesirt.estimators.variational_em import climb, expectation, usual_tolerance
 from bayesirt.kept_programs import kept
 from bayesirt.likelihood.cell_sums import DenseLayout
+from bayesirt.likelihood.loadings import Loadings
 from bayesirt.models.q_mirt import Structure
 from bayesirt.point_estimate import PointEstimate
 
@@ -41,14 +41,6 @@ _LARGE = 1 << 20
 """More cells than this are computed in 32 bits, by default with few nodes."""
 _MOST_RISE = 1.0
 """Of the loss above its least, before more nodes are tried."""
-
-
-class Found(NamedTuple):
-    """What answers say at some parameters; the log likelihood is a lower bound of the marginal."""
-
-    abilities: Abilities
-    item_covariance: Float[Array, "item parameter parameter"]
-    log_likelihood: Float[Array, ""]
 
 
 def fit_q_mirt(
@@ -140,7 +132,7 @@ def fit_q_mirt(
             break
     for warning in raised:
         warnings.warn(warning.message, stacklevel=2)
-    found = em(state.parameters, state.beliefs)[3]
+    *_, (abilities, covariance, bound) = em(state.parameters, state.beliefs)
     settings = {
         "estimator": "q_mirt",
         "theta_scale": "population",
@@ -148,8 +140,8 @@ def fit_q_mirt(
         "n_nodes": nodes,
         "tolerance": tolerance,
     }
-    table = _table(responses, q, structure, state.parameters, found)
-    return PointEstimate(table, float(found.log_likelihood), *run[:3], run.trace, settings)
+    table = _table(responses, q, structure, state.parameters, abilities, covariance)
+    return PointEstimate(table, float(bound), *run[:3], run.trace, settings)
 
 
 def _nodes_to_try(n_nodes: int | None, *, large: bool) -> tuple[int, ...]:
@@ -181,8 +173,12 @@ def em_step(
     slots: Slots,
     parameters: QMirtPopulation,
     beliefs: Beliefs,
-) -> tuple[QMirtPopulation, Beliefs, Float[Array, ""], Found]:
-    """Take one EM step; the loss and what is found are at the parameters before it."""
+) -> tuple[QMirtPopulation, Beliefs, Float[Array, ""], tuple[Abilities, Array, Array]]:
+    """Take one EM step.
+
+    The loss is at the parameters before it, and so are abilities, the covariances of items and the
+    bound of the marginal log likelihood, which come last.
+    """
     items, population = parameters
     prior = population.prior(slots)
     now, equations, bound = expectation(
@@ -203,7 +199,7 @@ def em_step(
     )
     moved = moved._replace(population=best_correlation(structure, abilities, moved.population))
     after = moved._replace(population=best_spreads(slots, moved, covariance))
-    return after, Beliefs(abilities), loss, Found(now.abilities, covariance, bound)
+    return after, Beliefs(abilities), loss, (now.abilities, covariance, bound)
 
 
 def _mend(near: QMirtPopulation, far: QMirtPopulation) -> QMirtPopulation:
@@ -218,21 +214,20 @@ def _table(
     q: QMatrix,
     structure: Structure,
     parameters: QMirtPopulation,
-    found: Found,
+    abilities: Abilities,
+    item_covariance: Float[Array, "item parameter parameter"],
 ) -> xr.Dataset:
     """Return the named parameters, in 64 bits."""
     (log_a, d), population = parameters
-    item = q.loadings[0]
-    slot = np.concatenate([np.arange(n) for n in q.needs.sum(1)])
-    abilities = found.abilities
-    errors = standard_errors(found.item_covariance)
-    a = jnp.exp(log_a)[item, slot]
+    needs, errors = Loadings.of(q.needs), standard_errors(item_covariance)
+    at = needs.item, needs.slot
+    a = jnp.exp(log_a)[at]
     spreads = population.spreads
     columns: dict[str, tuple[Any, Any]] = {
         "theta": (("subject", "ability"), abilities.mean),
         "theta_se": (("subject", "ability"), standard_errors(abilities.covariance)),
         "a": ("loading", a),
-        "a_se": ("loading", a * errors[item, slot]),
+        "a_se": ("loading", a * errors[at]),
         "d": ("item", d),
         "d_se": ("item", errors[:, -1]),
         "beta": ("ability", population.beta),

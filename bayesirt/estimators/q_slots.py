@@ -9,6 +9,7 @@ from jaxtyping import Array, Bool, Float, Int
 from bayesirt.data.q_matrix import QMatrix
 from bayesirt.estimators.normal_beliefs import Items
 from bayesirt.estimators.symmetric_matrices import place_of_pairs
+from bayesirt.likelihood.loadings import Loadings
 
 
 class SlotItems(NamedTuple):
@@ -81,10 +82,7 @@ class Slots(NamedTuple):
 
 def slots_of(q: QMatrix) -> Slots:
     """Return the abilities that each item needs, row after row as in `QMatrix.loadings`."""
-    width = int(q.needs.sum(1).max())
-    ability = np.argsort(~q.needs, axis=1, kind="stable")[:, :width]
-    taken = np.arange(width) < q.needs.sum(1)[:, None]
-    ability = np.where(taken, ability, 0)
+    needs = Loadings.of(q.needs)
+    ability, any_ability = needs.ability_of_slot, np.zeros(q.n_abilities, np.int8)
     pair = place_of_pairs(q.n_abilities)[ability[:, :, None], ability[:, None, :]]
-    any_ability = np.zeros(q.n_abilities, np.int8)
-    return Slots(*map(jnp.asarray, (ability, taken, pair, any_ability)))
+    return Slots(*map(jnp.asarray, (ability, needs.filled, pair, any_ability)))

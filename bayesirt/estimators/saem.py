@@ -20,7 +20,6 @@ from bayesirt.data.responses import Responses
 from bayesirt.estimators.ability_quadrature import AbilityPosteriors, gauss_hermite
 from bayesirt.estimators.iteration import ConvergenceWarning, Iterations
 from bayesirt.estimators.lart_estimate import lart_estimate
-from bayesirt.estimators.lart_start import spectral_lart
 from bayesirt.estimators.lart_steps import (
     ANSWER_PRECISION,
     LaRTData,
@@ -30,6 +29,7 @@ from bayesirt.estimators.lart_steps import (
     lart_data,
     oriented,
     posteriors_at,
+    spectral_lart,
     to_standard_population,
 )
 from bayesirt.likelihood.cell_sums import Layout

@@ -8,16 +8,24 @@ from numpy.typing import NDArray
 from bayesirt.estimators.cell_sums import CellSums
 from bayesirt.estimators.weak_prior import WeakPrior
 
+Floats = NDArray[np.float64]
+
 
 class BlockErrors(NamedTuple):
     """What each block's own information says."""
 
-    theta: NDArray[np.float64]  # shape (subject,). Standard error of the ability, given the items.
+    theta: Floats  # shape (subject,). Standard error of the ability, given the items.
     # shape (item,). Standard errors of an item's parameters, given the abilities.
-    a: NDArray[np.float64]
-    d: NDArray[np.float64]
+    a: Floats
+    d: Floats
     # shape (item,). -cov(a, d) / var a: the ability about which the item tells most.
-    theta_centre: NDArray[np.float64]
+    theta_centre: Floats
+
+
+def pair_errors(aa: Floats, ad: Floats, dd: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return errors of a and of d, and `theta_centre`, from the information of both."""
+    determinant = aa * dd - ad**2
+    return np.sqrt(dd / determinant), np.sqrt(aa / determinant), ad / dd
 
 
 def block_errors(sums: CellSums, prior: WeakPrior) -> BlockErrors:
@@ -29,11 +37,6 @@ def block_errors(sums: CellSums, prior: WeakPrior) -> BlockErrors:
         np.asarray(x, np.float64) for x in (sums.theta_information, sums.aa, sums.ad, sums.dd)
     )
     aa, dd = aa + prior.a_precision, dd + prior.d_precision
-    determinant = aa * dd - ad**2
     with np.errstate(divide="ignore", invalid="ignore"):
-        return BlockErrors(
-            1 / np.sqrt(of_theta + prior.theta_precision),
-            np.sqrt(dd / determinant),
-            np.sqrt(aa / determinant),
-            ad / dd,
-        )
+        theta = 1 / np.sqrt(of_theta + prior.theta_precision)
+        return BlockErrors(theta, *pair_errors(aa, ad, dd))

@@ -88,12 +88,6 @@ def score_subjects(
     there.
 
     Habba et al. (2026), equation 2.
-
-    >>> import numpy as np
-    >>> known = KnownItems(("x", "y"), np.ones((2, 1)), np.zeros(2), np.zeros((2, 2, 2)))
-    >>> answers = Responses.from_arrays([[1, 1], [1, 0]], items=["x", "y"])
-    >>> score_subjects(answers, known, how="mle").theta.round(3).tolist()
-    [[6.0], [0.0]]
     """
     if how not in get_args(How):
         raise ResponseError(f"`how` must be {', '.join(get_args(How))}, got {how!r}")

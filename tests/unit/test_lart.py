@@ -19,12 +19,12 @@ from bayesirt.errors import ResponseError
 from bayesirt.estimators.ability_quadrature import PriorMoments, integrate_abilities
 from bayesirt.estimators.iteration import ConvergenceWarning
 from bayesirt.estimators.lart_em import em_step, fit_lart, to_free
-from bayesirt.estimators.lart_start import spectral_lart
 from bayesirt.estimators.lart_steps import (
     LaRTItems,
     SubjectMoments,
     best_lengths,
     lart_data,
+    spectral_lart,
     to_standard_population,
 )
 from bayesirt.estimators.saem import draw_abilities, fit_saem
