@@ -12,7 +12,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 Notes = TypeVar("Notes")
 
@@ -163,6 +163,15 @@ def joint_normal_draw(
     return _solve_transposed(root, _solve(root, score) + noise)
 
 
+def quadratic_draw(
+    key: Array, log_density: Callable[[Array], Array], like: Float[Array, " dim"]
+) -> Float[Array, " dim"]:
+    """Draw a step from a log density that is quadratic in several numbers: a Gibbs step."""
+    here = jnp.zeros_like(like)
+    score, curvature = jax.grad(log_density)(here), jax.hessian(log_density)(here)
+    return joint_normal_draw(key, score, -curvature)
+
+
 def log_concave_move(
     key: Array,
     log_density: Callable[[Float[Array, "..."]], Float[Array, "..."]],
@@ -209,6 +218,38 @@ def newton_line_move(
 
     step = newton_move(chance_for(key, present), present, evaluate)
     return step.position[0, 0], step.accepted[0]
+
+
+def follow_trajectory(
+    key: Array,
+    here: Float[Array, " dim"],
+    log_density: Callable[[Array], Array],
+    *,
+    step: float | Array,
+    n_steps: int,
+) -> tuple[Float[Array, " dim"], Bool[Array, ""]]:
+    """Follow one trajectory with unit masses, exact for the density, to its end if accepted.
+
+    Duane et al. 1987; Neal 2011.
+    """
+    ascend = jax.value_and_grad(log_density)
+    step_key, momentum_key, accept_key = jax.random.split(key, 3)
+    size = step * jax.random.uniform(step_key, (), here.dtype, 0.5, 1.0)
+    momentum = jax.random.normal(momentum_key, here.shape, here.dtype)
+    before, slope = ascend(here)
+
+    def leap(_: Array | int, state: tuple[Array, ...]) -> tuple[Array, ...]:
+        place, momentum, _, slope = state
+        momentum += size / 2 * slope
+        place = place + size * momentum
+        value, slope = ascend(place)
+        return place, momentum + size / 2 * slope, value, slope
+
+    start = (here, momentum, before, slope)
+    there, arrived, after, _ = jax.lax.fori_loop(0, n_steps, leap, start)
+    ratio = after - before + ((momentum**2).sum() - (arrived**2).sum()) / 2
+    accepted = log_uniform(accept_key, ratio) < ratio
+    return jnp.where(accepted, there, here), accepted
 
 
 def derivatives(

@@ -20,7 +20,7 @@ from jaxtyping import Array, Float
 
 from bayesirt.data.difficulty import Factor
 from bayesirt.data.responses import Responses
-from bayesirt.inference.block_steps import joint_normal_draw, normal_draw
+from bayesirt.inference.block_steps import normal_draw, quadratic_draw
 from bayesirt.inference.blocked import Move, Position, Statistics
 from bayesirt.inference.chain_starts import Start
 from bayesirt.inference.checkpoint import Samples
@@ -142,9 +142,7 @@ def draw_explained(way: Explained, key: Array, sites: Position) -> tuple[Positio
     def at(step: Array) -> Array:
         return log_density(sites | unravel(here + step))
 
-    nowhere = jnp.zeros_like(here)
-    score, curvature = jax.grad(at)(nowhere), jax.hessian(at)(nowhere)
-    sites = sites | unravel(here + joint_normal_draw(joint_key, score, -curvature))
+    sites = sites | unravel(here + quadratic_draw(joint_key, at, here))
     if way.largest is None:
         return sites, {}
     site, codes = way.largest.site, np.array(way.largest.levels.codes)

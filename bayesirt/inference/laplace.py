@@ -68,12 +68,6 @@ class Search:
     # precision.
     dtype: Any = None
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What `find_mode` is told."""
-        names = ("centre", "max_iterations", "tol", "dense_up_to")
-        return {name: getattr(self, name) for name in names}
-
 
 def sample_laplace(
     responses: Responses,
@@ -148,7 +142,16 @@ def mode_found(
         for name in ("theta", "a", "d", *problem.family.further)
         if name in init.parameters
     }
-    find = partial(find_mode, problem, start, tell=options.announce, **search.settings)
+    find = partial(
+        find_mode,
+        problem,
+        start,
+        centre=search.centre,
+        tol=search.tol,
+        max_iterations=search.max_iterations,
+        dense_up_to=search.dense_up_to,
+        tell=options.announce,
+    )
     mode = find(leans=leans)
     if leans and _bent(mode):  # counted from far below all abilities, slopes near 0 bend more
         upright = find()

@@ -66,8 +66,6 @@ def sample_lart_laplace(
     model: LaRT | None = None,
     init: PointEstimate | None = None,
     options: RunOptions | None = None,
-    search: Search | None = None,
-    rounds: int = ROUNDS,
 ) -> Posterior:
     """Draw from an approximation of LaRT's posterior: Laplace's for the answers, exact else.
 
@@ -83,7 +81,7 @@ def sample_lart_laplace(
 
     Xu et al. (2026) for the model; Tierney & Kadane 1986.
     """
-    model, options, search = model or LaRT(), options or RunOptions(), search or Search()
+    model, options, search = model or LaRT(), options or RunOptions(), Search()
     way = WithLengths(model)
     latencies, init = way.data(responses), init or fit_point(responses, model=model)
     before = abilities_from_lengths(latencies, init)
@@ -97,12 +95,10 @@ def sample_lart_laplace(
     answers["theta"] += mode.lean
     answers["d"] -= answers["a"] * mode.lean
     start = _start(way, init, latencies, mode)
-    samples = draw_with_lengths(
-        way, latencies, answers, start, lengths_key, rounds=rounds, announce=options.announce
-    )
+    samples = draw_with_lengths(way, latencies, answers, start, lengths_key, options.announce)
     attributes = {
         "centre": search.centre,
-        "rounds": rounds,
+        "rounds": ROUNDS,
         **how_found(responses, problem, mode),
         "lengths": "for abilities and items at their point estimate, then drawn",
         "sampling_seconds": time.perf_counter() - began,
@@ -123,9 +119,7 @@ def draw_with_lengths(
     answers: Samples,
     start: Position,
     key: Array,
-    *,
-    rounds: int,
-    announce: Callable[[str], None] | None = None,
+    announce: Callable[[str], None] | None,
 ) -> Samples:
     """Draw all that concerns lengths and populations, for each draw of abilities and items."""
     drawn = {name: answers[name] for name in ("theta", "a", "d", "mu_a", "mu_d")}
@@ -139,7 +133,7 @@ def draw_with_lengths(
         began = time.perf_counter()
         at = np.minimum(np.arange(first, first + size), n_draws - 1)
         own = {name: jnp.asarray(values[at]) for name, values in drawn.items()}
-        found = _settled(way, latencies, shared, own, keys[at], rounds)
+        found = _settled(way, latencies, shared, own, keys[at])
         parts.append({k: np.asarray(x)[: n_draws - first] for k, x in found.items()})
         if announce is not None and len(parts) == _COMPILED and batches > _COMPILED:
             left = (time.perf_counter() - began) * (batches - _COMPILED)
@@ -148,14 +142,9 @@ def draw_with_lengths(
     return {name: np.concatenate([part.pop(name) for part in parts]) for name in names}
 
 
-@partial(jax.jit, static_argnums=(0, 5))
+@partial(jax.jit, static_argnums=0)
 def _settled(
-    way: WithLengths,
-    latencies: Latencies,
-    shared: Position,
-    drawn: Position,
-    keys: Array,
-    rounds: int,
+    way: WithLengths, latencies: Latencies, shared: Position, drawn: Position, keys: Array
 ) -> Position:
     """Repeat the moves that never look at the answers from each draw, and return the values."""
     of_populations = BlockedNewton([partial(move_correlation, way), *population_moves(way)]).sweep
@@ -173,7 +162,7 @@ def _settled(
             return jax.lax.fori_loop(0, _OF_POPULATIONS, settle, sites)
 
         sites = jax.tree.map(lambda x: x.astype(latencies.x.dtype), shared | position)
-        return way.terms(jax.lax.fori_loop(0, rounds, again, sites)).values
+        return way.terms(jax.lax.fori_loop(0, ROUNDS, again, sites)).values
 
     return jax.vmap(one)(drawn, keys)
 

@@ -148,18 +148,9 @@ class WithLengths(TwoWay):
         return centre, width
 
 
-class Lengths(NamedTuple):
-    """An item's parameters of length, constrained."""
-
-    # shape (item,)
-    phi: Array
-    omega: Array
-    lam: Array
-
-
-def lengths_of(values: Position) -> Lengths:
-    """Return the items' parameters of length from the model's values."""
-    return Lengths(values["phi"], values["omega"], values["lam"])
+def lengths_of(values: Position) -> tuple[Array, Array, Array]:
+    """Return φ, ω and λ of the items from the model's values."""
+    return values["phi"], values["omega"], values["lam"]
 
 
 def _start_of_wrong(

@@ -55,7 +55,6 @@ def redraw_level_and_scale(
     key: Array,
     *,
     products: Products | None = None,
-    rounds: int = ROUNDS,
 ) -> Samples:
     """Draw level, unit and population of each draw anew, and leave a θ + d as it is.
 
@@ -63,7 +62,7 @@ def redraw_level_and_scale(
     """
     free = priors.slopes == "free"
     seen = _moments(samples, products, free=free)
-    numbers = _run(priors, seen, key, rounds)
+    numbers = _run(priors, seen, key)
     population = {k: np.asarray(x) for k, x in _hyper(numbers, seen, free=free).items()}
     dtype = samples["theta"].dtype
     s, c = (np.asarray(x, dtype)[:, None] for x in (jnp.exp(numbers["log_s"]), numbers["c"]))
@@ -137,8 +136,8 @@ def log_density(priors: Priors, seen: Moments, numbers: Numbers) -> Float[Array,
     return value
 
 
-@partial(jax.jit, static_argnums=(0, 3))
-def _run(priors: Priors, seen: Moments, key: Array, rounds: int) -> Numbers:
+@partial(jax.jit, static_argnums=0)
+def _run(priors: Priors, seen: Moments, key: Array) -> Numbers:
     """Repeat a step of each number from where the data put it."""
     lean = -seen.ad / (seen.aa + 1e-6)
     sd = [0.5 * jnp.log(x / seen.n_items + 1e-3) for x in (seen.uu, seen.dd + lean * seen.ad)]
@@ -147,7 +146,7 @@ def _run(priors: Priors, seen: Moments, key: Array, rounds: int) -> Numbers:
         "c": zero, "log_s": zero, "lean": lean, "centre_a": seen.u, "centre_d": seen.d,
         "log_spread_a": sd[0], "log_spread_d": sd[1],
     }  # fmt: skip
-    keys = jax.random.split(key, rounds)
+    keys = jax.random.split(key, ROUNDS)
 
     def step(round_: Array, numbers: Numbers) -> Numbers:
         for k, name in enumerate([*_NORMAL, *_LOG_CONCAVE]):
@@ -163,4 +162,4 @@ def _run(priors: Priors, seen: Moments, key: Array, rounds: int) -> Numbers:
             numbers = numbers | {name: here + t}
         return numbers
 
-    return jax.lax.fori_loop(0, rounds, step, origin)
+    return jax.lax.fori_loop(0, ROUNDS, step, origin)

@@ -5,6 +5,7 @@ not see, are drawn anew with everything that keeps η; rotations need no move, a
 does not see them either.
 """
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -13,13 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
+from numpy.typing import NDArray
 from numpyro.distributions import Wishart, WishartCholesky, biject_to, constraints
 
 from bayesirt.inference.block_steps import joint_normal_draw, log_uniform
 from bayesirt.inference.blocked import Move, Position, Statistics
 from bayesirt.inference.chain_starts import Start, place_leaning, usable
 from bayesirt.inference.checkpoint import Samples
-from bayesirt.inference.mirt_axes import aligned_draws
 from bayesirt.inference.two_way import TwoWay, abilities_by
 from bayesirt.models import Mirt
 from bayesirt.models.mirt import MU_A_SD, MU_B_SD, USUAL_SPREAD
@@ -158,3 +159,26 @@ def axes_changed(sites: Position, matrix: Float[Array, "ability ability"]) -> Po
             "precision_a": TO_PRECISION.inv(precision),
         }
     )
+
+
+def aligned_draws(
+    samples: Mapping[str, NDArray[np.floating]], target: NDArray[np.floating]
+) -> Samples:
+    """Rotate each draw to where its slopes are closest to others.
+
+    Neither answers nor prior see rotations and reflections, so draws come in any axes. Predictors,
+    lengths of slopes and eigenvalues of Λ are the same before and after.
+
+    The orthogonal R for which Σ_j |Rᵀa_j - target_j|² is least is U Vᵀ, where U S Vᵀ = Aᵀ target
+    (Schönemann 1966); a, θ, γ, μ_a and μ_b become Rᵀa and so on, and Λ becomes RᵀΛR.
+    """
+    left, _, right = np.linalg.svd(np.swapaxes(samples["a"], -1, -2) @ target)
+    rotation = (left @ right).astype(samples["a"].dtype)
+    back, turned = np.swapaxes(rotation, -1, -2), dict(samples)
+    for name in {"a", "theta", "gamma"} & set(samples):
+        turned[name] = samples[name] @ rotation
+    for name in {"mu_a", "mu_b"} & set(samples):
+        turned[name] = (samples[name][..., None, :] @ rotation)[..., 0, :]
+    if "precision_a" in samples:
+        turned["precision_a"] = back @ samples["precision_a"] @ rotation
+    return turned

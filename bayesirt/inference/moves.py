@@ -20,13 +20,13 @@ from bayesirt.inference.block_steps import (
     Conditional,
     chance_for,
     choose,
-    joint_normal_draw,
     log_concave_move,
     log_uniform,
     newton_line_move,
     newton_move,
     newton_step,
     normal_draw,
+    quadratic_draw,
     shortened,
     towards,
 )
@@ -46,18 +46,10 @@ _LEAST_OF_A_SUBJECT = 0.25
 """Least precision, a subject, of what a line that is not normal proposes."""
 
 
-def moves_of(
-    way: TwoWay, data: Any, *, interweave: bool = True, dtype: DTypeLike = jnp.float32
-) -> list[Move]:
+def moves_of(way: TwoWay, data: Any, *, dtype: DTypeLike = jnp.float32) -> list[Move]:
     """Return the moves of one sweep over a model's posterior."""
     before, after = way.own_moves(data, dtype)
-    together = interweave and way.interweaves
-    return [
-        *before,
-        partial(move_blocks, way, data, dtype=dtype, interweave=together),
-        *after,
-        *population_moves(way),
-    ]
+    return [*before, partial(move_blocks, way, data, dtype), *after, *population_moves(way)]
 
 
 def population_moves(way: TwoWay) -> list[Move]:
@@ -67,13 +59,7 @@ def population_moves(way: TwoWay) -> list[Move]:
 
 
 def move_blocks(
-    way: TwoWay,
-    data: Any,
-    key: Array,
-    sites: Position,
-    *,
-    interweave: bool,
-    dtype: DTypeLike = jnp.float32,
+    way: TwoWay, data: Any, dtype: DTypeLike, key: Array, sites: Position
 ) -> tuple[Position, Statistics]:
     """Move all subjects, then all items, then perhaps the hyperparameters with the items.
 
@@ -88,7 +74,7 @@ def move_blocks(
     sites, sums, statistics["acceptance_items"] = move_items(
         way, passes, keys[2], sites, step.sums, _shares(way, keys[4], sites)
     )
-    if interweave:
+    if way.interweaves:
         sites, sums, statistics["acceptance_interweaving"] = move_with_items(
             way, passes, keys[3], sites, sums
         )
@@ -271,14 +257,7 @@ def draw_means(way: TwoWay, key: Array, sites: Position) -> tuple[Position, Stat
     def log_density(t: Array) -> Array:
         return way.terms(moved(t)).total()
 
-    return moved(_joint_draw(key, log_density, here)), {}
-
-
-def _joint_draw(key: Array, log_density: Callable[[Array], Array], like: Array) -> Array:
-    """Draw a step from a log density that is quadratic in several numbers."""
-    here = jnp.zeros_like(like)
-    score, curvature = jax.grad(log_density)(here), jax.hessian(log_density)(here)
-    return joint_normal_draw(key, score, -curvature)
+    return moved(quadratic_draw(key, log_density, here)), {}
 
 
 def move_spreads(way: TwoWay, key: Array, sites: Position) -> tuple[Position, Statistics]:
@@ -309,7 +288,7 @@ def move_along(way: TwoWay, line: Line, key: Array, sites: Position) -> tuple[Po
 
     if line.normal:
         here = jnp.zeros(line.shape, sites["theta"].dtype)
-        t = (_joint_draw if line.shape else normal_draw)(key, log_density, here)
+        t = (quadratic_draw if line.shape else normal_draw)(key, log_density, here)
         return way.along(line, sites, t)[0], {}
     least = _LEAST_OF_A_SUBJECT * len(sites["theta"])
     t, accepted = newton_line_move(key, log_density, least)

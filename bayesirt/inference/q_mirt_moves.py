@@ -22,12 +22,12 @@ from bayesirt.inference.block_steps import (
     Conditional,
     chance_for,
     derivatives,
+    follow_trajectory,
     newton_move,
 )
 from bayesirt.inference.blocked import Move, Position, Statistics
 from bayesirt.inference.chain_starts import Start, place_leaning, place_population, usable
 from bayesirt.inference.checkpoint import Samples
-from bayesirt.inference.hamiltonian import follow
 from bayesirt.inference.q_mirt_rotations import turn_abilities
 from bayesirt.inference.start_coordinates import FromMoments, StartCoordinates
 from bayesirt.inference.subject_moves import Normals
@@ -274,9 +274,8 @@ def move_correlations(way: ByQMatrix, key: Array, sites: Position) -> tuple[Posi
         return terms.each[name].sum() - n_rows * jnp.log(jnp.diag(root)).sum() - jnp.trace(seen) / 2
 
     step = _STEP / (jnp.sqrt(n_rows + 1.0) * here.size**0.25)
-    end = follow(key, here, log_density, step=step, n_steps=_STEPS)
-    moved = sites | {name: end.position}
-    return moved, {"acceptance_correlations": end.accepted.astype(here.dtype)}
+    end, accepted = follow_trajectory(key, here, log_density, step=step, n_steps=_STEPS)
+    return sites | {name: end}, {"acceptance_correlations": accepted.astype(here.dtype)}
 
 
 def move_with_abilities(

@@ -38,27 +38,11 @@ class SiteTerms(NamedTuple):
 
 
 def site_terms(model: Callable[[], Any], sites: Mapping[str, Array]) -> SiteTerms:
-    """Evaluate a model at unconstrained values of all its latent sites.
-
-    >>> import numpyro, numpyro.distributions as dist
-    >>> terms = site_terms(lambda: numpyro.sample("s", dist.HalfNormal(1)), {"s": jnp.zeros(())})
-    >>> float(terms.returned)
-    1.0
-    """
+    """Evaluate a model at unconstrained values of all its latent sites."""
     each: dict[str, Array] = {}
-
-    def constrain(site: dict[str, Any]) -> Array | None:
-        if site["type"] != "sample" or site["is_observed"] or site["name"] not in sites:
-            return None
-        transform, value = biject_to(site["fn"].support), sites[site["name"]]
-        constrained = transform(value)
-        each[site["name"]] = transform.log_abs_det_jacobian(value, constrained)
-        return constrained
-
     common, values, normals = jnp.zeros(()), {}, {}
     with validation_enabled(is_validate=False):  # each transform leads into its support
-        with handlers.trace() as trace, handlers.substitute(substitute_fn=constrain):
-            returned = model()
+        trace, returned = _trace_at(model, sites)
         for name, site in trace.items():
             if site["type"] == "deterministic":
                 values[name] = site["value"]
@@ -68,7 +52,8 @@ def site_terms(model: Callable[[], Any], sites: Mapping[str, Array]) -> SiteTerm
             if site["is_observed"]:
                 common += own.sum()
             else:
-                each[name], values[name] = each[name] + own, site["value"]
+                transform, values[name] = biject_to(site["fn"].support), site["value"]
+                each[name] = transform.log_abs_det_jacobian(sites[name], values[name]) + own
                 normals[name] = _normal_of(site["fn"])
     centres = {name: jnp.asarray(x.loc) for name, x in normals.items() if x is not None}
     spreads = {name: jnp.asarray(x.scale) for name, x in normals.items() if x is not None}
@@ -77,17 +62,22 @@ def site_terms(model: Callable[[], Any], sites: Mapping[str, Array]) -> SiteTerm
 
 def transforms_at(model: Callable[[], Any], sites: Mapping[str, Array]) -> dict[str, Transform]:
     """Return what constrains each latent site of a model."""
-    found: dict[str, Transform] = {}
+    with validation_enabled(is_validate=False):
+        trace, _ = _trace_at(model, sites)
+    return {name: biject_to(trace[name]["fn"].support) for name in sites if name in trace}
+
+
+def _trace_at(
+    model: Callable[[], Any], sites: Mapping[str, Array]
+) -> tuple[dict[str, dict[str, Any]], Any]:
+    """Return a model's trace at unconstrained values, and what it returns."""
 
     def constrain(site: dict[str, Any]) -> Array | None:
-        if site["type"] != "sample" or site["is_observed"] or site["name"] not in sites:
-            return None
-        found[site["name"]] = biject_to(site["fn"].support)
-        return found[site["name"]](sites[site["name"]])
+        latent = site["type"] == "sample" and not site["is_observed"] and site["name"] in sites
+        return biject_to(site["fn"].support)(sites[site["name"]]) if latent else None
 
-    with validation_enabled(is_validate=False), handlers.substitute(substitute_fn=constrain):
-        model()
-    return found
+    with handlers.trace() as trace, handlers.substitute(substitute_fn=constrain):
+        return trace, model()
 
 
 def _normal_of(prior: Distribution) -> Normal | None:

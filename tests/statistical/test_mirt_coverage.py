@@ -7,7 +7,7 @@ from scipy.stats import t as student
 from scipy.stats import wishart
 
 from bayesirt import Responses, RunOptions, fit_mirt, sample_mirt
-from bayesirt.inference.mirt_axes import aligned_draws
+from bayesirt.inference.mirt_moves import aligned_draws
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 

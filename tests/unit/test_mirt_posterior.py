@@ -24,10 +24,10 @@ from bayesirt.estimators.subject_scores import score_subjects
 from bayesirt.inference import memory, mirt_moves
 from bayesirt.inference.block_steps import shortened
 from bayesirt.inference.blocked import BlockedNewton
-from bayesirt.inference.mirt_axes import aligned_draws
 from bayesirt.inference.mirt_moves import (
     TO_PRECISION,
     Exploratory,
+    aligned_draws,
     axes_changed,
 )
 from bayesirt.inference.moves import item_conditional, moves_of
