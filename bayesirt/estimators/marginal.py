@@ -118,20 +118,20 @@ def fit_marginal(
     """
     model = model_for(responses, model)
     tol = max(1e-9, 4 * float(jnp.finfo(jnp.result_type(float)).eps)) if tol is None else tol
-    layout = layout_of(responses)
+    layout, known = layout_of(responses), usual_items(model, shrink=shrink)
     totals = responses.cells.totals(1)
     near = jnp.asarray(totals.successes / np.maximum(totals.trials, 1))
     near = (near - near.mean()) / jnp.maximum(near.std(), jnp.finfo(near.dtype).eps)
     step = partial(_STEP, model, shrink, n_nodes, layout)
     state, run = iterate(
         lambda state: step(state.following, state.posteriors.mode, state.loss, state.share),
-        step(_first_sites(responses, usual_items(model, shrink=shrink)), near, jnp.inf, 1.0),
+        step(_first_sites(responses, known), near, jnp.inf, 1.0),
         lambda state: state.loss,
         tol=tol,
         max_iterations=max_iterations,
         name="marginal EM",
     )
-    known, covariance = usual_items(model, shrink=shrink), state.covariance
+    covariance = state.covariance
     if _too_large(n_nodes * responses.n_subjects, state.sites.size):
         errors = "own"
     if errors == "observed":

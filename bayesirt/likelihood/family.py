@@ -60,18 +60,19 @@ class Law(NamedTuple):
 
     def given(self, further: Sequence[Any]) -> "Law":
         """Return the law of η alone, with the further predictors given."""
-
-        def fixed(function: Callable[..., Any] | None) -> Any:
-            return None if function is None else lambda *known: function(*known, *further)
-
         return Law(
-            fixed(self.shares),
-            fixed(self.draw),
-            fixed(self.score_moments),
-            fixed(self.levels),
+            _at(further, self.shares),
+            _at(further, self.draw),
+            _at(further, self.score_moments),
+            _at(further, self.levels),
             counts=self.counts,
-            recorded=fixed(self.recorded),
+            recorded=_at(further, self.recorded),
         )
+
+
+def _at(further: Sequence[Any], function: Callable[..., Any] | None) -> Any:
+    """Return a function, if there is one, with its last arguments given."""
+    return None if function is None else lambda *known: function(*known, *further)
 
 
 def terms_of_eta(all_terms: Callable[..., PredictorTerms]) -> Callable[..., CellTerms]:
@@ -142,12 +143,6 @@ class Family(NamedTuple):
         """Return the family of η alone, with the further predictors given."""
         if not self.further:
             return self
-
-        def terms(eta: Array, successes: Array, trials: Array) -> CellTerms:
-            return self.terms(eta, successes, trials, *further)
-
-        def probability(eta: Array) -> Array:
-            return self.probability(eta, *further)
-
+        terms, probability = _at(further, self.terms), _at(further, self.probability)
         law = self.law and self.law.given(further)
         return Family(self.name, terms, self.bound, probability, law=law)

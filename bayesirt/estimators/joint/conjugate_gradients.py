@@ -35,7 +35,7 @@ def solve_iteratively(arrow: Arrow, side: Sides) -> Sides:
         solved = jnp.einsum("ukl,uls->uks", inverse_blocks, blocks).reshape(-1, means.shape[1])
         return Sides(jnp.concatenate([solved, inverse_means * means]), rest.own)
 
-    far = _tolerance(arrow.own_factor.dtype)
+    far = max(1e-8, 100 * float(jnp.finfo(arrow.own_factor.dtype).eps))
     found, rest = jax.tree.map(jnp.zeros_like, side), side
     direction = precondition(rest)
     size = first = _inner(rest, direction)
@@ -58,10 +58,6 @@ def solve_iteratively(arrow: Arrow, side: Sides) -> Sides:
 def colour(arrow: Arrow, white: Array) -> Floats:
     """Return L_j⁻ᵀ white_j, an eliminated unit's values in its own coordinates."""
     return np.asarray(jnp.einsum("crk,crs->cks", arrow.own_factor, white))
-
-
-def _tolerance(dtype: jnp.dtype) -> float:
-    return max(1e-8, 100 * float(jnp.finfo(dtype).eps))
 
 
 def _product(arrow: Arrow, side: Sides) -> Sides:
