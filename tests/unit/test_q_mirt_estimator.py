@@ -222,4 +222,4 @@ def test_steep_items_do_not_run_away(name, replication, n_nodes):
     assert point.settings["n_nodes"] == n_nodes
     assert 5 < point["a"].max() < 20
     for k in range(3):
-        assert np.corrcoef(point["theta"][:, k], suite.truth["theta"][:, k])[0, 1] > 0.8
+        assert np.corrcoef(point["theta"][:, k], suite.parameters["theta"][:, k])[0, 1] > 0.8
