@@ -57,6 +57,9 @@ def kept(function: Callable[..., Any], *, constants: int) -> Callable[..., Any]:
         signature = _Signature(arguments[:constants], structure, types)
         if signature not in programs:
             programs[signature] = _program(function, signature, Path(folder))
+        if not any(isinstance(x, jax.core.Tracer) for x in leaves):
+            # As results are, so that a call with results needs no other program.
+            leaves = jax.device_put(leaves, jax.local_devices()[0])
         return programs[signature](*leaves)
 
     return call

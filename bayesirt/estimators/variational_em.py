@@ -9,7 +9,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
@@ -21,6 +20,7 @@ from bayesirt.estimators.item_newton import ItemEquations, item_equations
 from bayesirt.estimators.iteration import Iterations, iterate, squarem_leap
 from bayesirt.estimators.normal_beliefs import Beliefs, Items, Normal
 from bayesirt.estimators.q_slots import Slots
+from bayesirt.kept_programs import kept
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.likelihood.host_arrays import host
 
@@ -140,4 +140,4 @@ def _leap(
     return far if mend is None else mend(twice, far), length
 
 
-_LEAP: Any = jax.jit(_leap, static_argnums=0)
+_LEAP = kept(_leap, constants=1)
