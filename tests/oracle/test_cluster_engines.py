@@ -9,8 +9,9 @@ import jax
 import numpy as np
 import pytest
 from agreement import largest_z
+from xarray import DataTree
 
-from bayesirt import Responses, RunOptions, sample_posterior
+from bayesirt import Posterior, Responses, RunOptions, sample_posterior
 from bayesirt.data.clusters import Clusters
 from bayesirt.data.q_matrix import QMatrix
 from bayesirt.models import LaRT, Mirt, QMirt, ResponseModel
@@ -33,28 +34,38 @@ def in_clusters() -> Responses:
     return replace(Responses.from_arrays(correct), latency=lengths.ravel(), clusters=clusters)
 
 
+def with_log_slopes(posterior: Posterior) -> Posterior:
+    tree = posterior.tree.copy()
+    tree["posterior"] = DataTree(posterior.dataset.assign(a=np.log(posterior.dataset["a"])))
+    return Posterior(tree)
+
+
 @pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", MODELS)
 def test_nuts_and_blocked_agree(name: str):
     """Means and spreads of 130 to 180 quantities at 5 standard errors: a false alarm in 3,000.
 
-    But spreads of Λ, whose tails are too heavy for a standard deviation.
+    But spreads of Λ, whose tails are too heavy for a standard deviation; those of the Q-matrix
+    model's slopes are too, and are compared as logarithms.
     """
     model: ResponseModel = MODELS[name]
     responses = in_clusters()
     if name != "lart":
         responses = replace(responses, latency=None)
-    one, other = (
+    posteriors = [
         sample_posterior(
             responses,
             key=jax.random.key(1),
             engine=engine,
             model=model,
             options=RunOptions(num_chains=2, num_warmup=600, num_samples=draws),
-        ).summary.drop(index="b", level="parameter", errors="ignore")
+        )
         for engine, draws in (("nuts", 1000), ("blocked", 3000))
-    )
+    ]
+    if name == "q_mirt":
+        posteriors = [with_log_slopes(x) for x in posteriors]
+    one, other = (x.summary.drop(index="b", level="parameter", errors="ignore") for x in posteriors)
     assert largest_z(one, other)[0] < 5
     assert {"icc", "gamma"} <= set(one.index.get_level_values("parameter"))
     assert one["r_hat"].max() < 1.05
