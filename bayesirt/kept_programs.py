@@ -1,7 +1,7 @@
 """Programs that are kept as JAX lowered them, so that the next process need not trace them again.
 
-JAX keeps what XLA compiled, but looks for it only with a program in hand: to trace and lower the
-few large programs of this package takes Python seconds, and to load them a tenth of one.
+JAX keeps what XLA compiled, but looks for it only with a program in hand: to trace and lower a
+sweep of chains takes Python more than a second, and to load it a tenth of one.
 """
 
 import hashlib

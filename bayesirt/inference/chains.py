@@ -196,16 +196,15 @@ def _compiled(
     compiled = partial(jax.jit, out_shardings=None if mesh is None else everywhere(mesh))
     return (
         compiled(jax.vmap(kernel.init, in_axes=(0, 0, None))),
-        compiled(jax.vmap(partial(block, kernel), in_axes=(0, None, None, None))),
+        compiled(jax.vmap(partial(_block, kernel), in_axes=(0, None, None, None))),
     )
 
 
-def first(kernel: Kernel, key: Array, start: Any, data: Any) -> Any:
-    """Return the state of a chain at its start."""
+def _first_state(kernel: Kernel, key: Array, start: Any, data: Any) -> Any:
     return kernel.init(key, start, data)
 
 
-def block(
+def _block(
     kernel: Kernel, state: Any, data: Any, size: Array, stride: Array
 ) -> tuple[Any, dict[str, Array]]:
     """Return the state of a chain after a block of steps, and what it kept of them."""
@@ -221,4 +220,4 @@ def block(
     return jax.lax.fori_loop(0, size, keep, (state, empty))
 
 
-_FIRST, _BLOCK = kept(first, constants=1), kept(block, constants=1)
+_FIRST, _BLOCK = kept(_first_state, constants=1), kept(_block, constants=1)
