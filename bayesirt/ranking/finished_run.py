@@ -45,8 +45,7 @@ class Run:
     fit : FitCheck or None
         Whether one ability explains the responses, where that was asked.
     topics : TopicRankings or None
-        A ranking by each topic of the items, where that was asked; a run that was read from its
-        folder has them in `ranking_by_topic.csv` alone.
+        A ranking by each topic of the items, where that was asked.
     """
 
     point: PointEstimate

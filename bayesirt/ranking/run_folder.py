@@ -5,10 +5,12 @@ import ctypes
 import os
 import sys
 import tempfile
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
@@ -20,6 +22,7 @@ from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.kept_ranking import kept_ranking, ranked, with_ranking
+from bayesirt.ranking.kept_topics import load_topics, save_topics
 from bayesirt.ranking.length_gain import LengthGain, correlation
 from bayesirt.ranking.record import Record
 from bayesirt.ranking.score_order import led_by_score
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
 RECORD = "run.json"
 Q_MATRIX, PROFILES = "q_matrix.json", "profiles.csv"
 _LENGTHS, CLUSTERS, _REPEATS = "lengths.csv", "clusters.csv", "repeats.csv"
-_TOPICS, _DIFFICULTY = "ranking_by_topic.csv", "difficulty.csv"
+_TOPICS, _TOPICS_KEPT, _DIFFICULTY = "ranking_by_topic.csv", "topics.npz", "difficulty.csv"
 _SKILLS, _COMBINATIONS = "skills.csv", "combinations.csv"
 _MOST_SQUARE, _NEIGHBOURS = 1000, 20
 _FILES = frozenset(
@@ -44,6 +47,7 @@ _FILES = frozenset(
         CLUSTERS,
         _REPEATS,
         _TOPICS,
+        _TOPICS_KEPT,
         _DIFFICULTY,
         _SKILLS,
         _COMBINATIONS,
@@ -61,6 +65,7 @@ _FILES = frozenset(
     }
 )
 """Of a ranking, or of ability profiles."""
+_OF_DAMAGE = (OSError, EOFError, KeyError, TypeError, ValueError, BadZipFile, zlib.error)
 
 
 def check_output(folder: Path, *, overwrite: bool) -> None:
@@ -153,6 +158,8 @@ def save_run(run: Run, folder: Path, report: str) -> None:
         tables[_COMBINATIONS] = run.skills.combinations
     run.point.save(folder / "point.nc")
     with_ranking(run.posterior, run.ranking).save(folder / "posterior.nc")
+    if run.topics:
+        save_topics(run.topics, folder / _TOPICS_KEPT)
     write_rest(folder, tables, report, run.record)
 
 
@@ -214,8 +221,10 @@ def load_run(folder: Path) -> Run:
         gain = _load_gain(folder / _LENGTHS, posterior, ranking)
         if misfit := record.diagnostics.get("misfit"):
             ranking = led_by_score(ranking, misfit)
-        return Run(point, posterior, ranking, record, gain, _load_wrong(record, posterior))
-    except (OSError, KeyError, TypeError, ValueError) as error:
+        wrong, kept = _load_wrong(record, posterior), folder / _TOPICS_KEPT
+        topics = load_topics(kept) if kept.is_file() else None
+        return Run(point, posterior, ranking, record, gain, wrong, topics=topics)
+    except _OF_DAMAGE as error:
         reason = one_line(str(error), 120)
         raise ResponseError(f"the run in {shown} is damaged ({reason}); make it again") from error
 

@@ -1,5 +1,6 @@
 """Rankings by topic: where topics are read from, what is ranked, and who gains or loses."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ import bayesirt
 from bayesirt.data.topics import items_by_topic
 from bayesirt.errors import ResponseError
 from bayesirt.ranking.finished_run import Run
-from bayesirt.ranking.topic_rankings import TopicRankings, gains_by_topic
+from bayesirt.ranking.kept_topics import load_topics, save_topics
+from bayesirt.ranking.topic_rankings import TopicRankings, gains_by_topic, no_gains
 from bayesirt.report.export import ranking_as_json
 from bayesirt.report.html import render_report
 from bayesirt.report.terminal import print_run
+from bayesirt.report.topic_part import topic_part
 
 TOPICS = {"algebra": 22, "law": 20, "verse": 20, "tiny": 3}
 N_SUBJECTS = 30
@@ -90,8 +93,35 @@ def test_the_run_keeps_topics_and_is_read_again(run: Run, tmp_path: Path):
     table = pd.read_csv(tmp_path / "run" / "ranking_by_topic.csv")
     assert list(table.columns[:2]) == ["topic", "subject"]
     again = bayesirt.open_run(tmp_path / "run")
-    assert again.record.diagnostics["topics"] == run.topics.to_text()
-    bayesirt.save_run(run, tmp_path / "run", overwrite=True)
+    assert again.record.diagnostics["topics"] == again.topics.to_text() == run.topics.to_text()
+    pd.testing.assert_frame_equal(again.topics.table, run.topics.table, check_exact=True)
+    assert topic_part(again.topics) == topic_part(run.topics)
+    law, was = again.topics.rankings["law"], run.topics.rankings["law"]
+    pd.testing.assert_frame_equal(law.pairwise, was.pairwise)
+    np.testing.assert_array_equal(law.rank_probabilities, was.rank_probabilities)
+    assert law.average == was.average
+    bayesirt.save_run(again, tmp_path / "run", overwrite=True)
+
+
+@pytest.mark.parametrize("kept", [slice(200), slice(0), slice(300, None)])
+def test_a_damaged_file_of_topics_is_refused(run: Run, tmp_path: Path, kept: slice):
+    bayesirt.save_run(run, tmp_path / "run")
+    file = tmp_path / "run" / "topics.npz"
+    file.write_bytes(file.read_bytes()[kept])
+    with pytest.raises(ResponseError, match="is damaged"):
+        bayesirt.open_run(tmp_path / "run")
+
+
+def test_topics_of_which_no_gain_is_told_are_read_again(run: Run, tmp_path: Path):
+    scale = bayesirt.Scale("graded", ("low", "middle", "high"))
+    law = replace(run.topics.rankings["law"], sound=False, warnings=("No.",), answers=scale)
+    one = TopicRankings("area", {"law/\x07 \u03b8": law}, {"law/\x07 \u03b8": 20}, no_gains())
+    save_topics(one, tmp_path / "topics.npz")
+    again = load_topics(tmp_path / "topics.npz")
+    assert again.to_text() == one.to_text()
+    assert again.notes == ()
+    kept = again.rankings["law/\x07 \u03b8"]
+    assert (kept.sound, kept.warnings, kept.answers) == (False, ("No.",), scale)
 
 
 def test_gains_are_differences_of_standardised_abilities():
