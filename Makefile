@@ -2,6 +2,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
+# uv takes seconds where pip takes a minute. It is told where pip looks; where it cannot install, pip does.
+INDEX = $(or $(UV_DEFAULT_INDEX),$(PIP_INDEX_URL),$(shell $(BIN)/python -m pip config get global.index-url 2>/dev/null))
+UV = UV_SYSTEM_CERTS=1 $(if $(INDEX),UV_DEFAULT_INDEX=$(INDEX)) $(shell command -v uv || echo $(BIN)/uv) \
+	pip install --quiet --python $(BIN)/python -c constraints.txt
+
 AT_LENGTH := statistical or notebook or reference
 
 .PHONY: demo test slow check bench site notebooks clean
@@ -49,15 +54,12 @@ clean:
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
+	command -v uv >/dev/null || $(PIP) uv || true
 
-.venv/.demo: .venv/bin/python pyproject.toml constraints.txt
-	$(PIP) -e .
-	@touch $@
-
-.venv/.test: .venv/bin/python pyproject.toml constraints.txt
-	$(PIP) -e ".[test]"
-	@touch $@
-
+.venv/.demo: WHAT = .
+.venv/.test: WHAT = .[test]
+.venv/.check: WHAT = .[slow,check,docs]
 .venv/.check: .venv/.test
-	$(PIP) -e ".[slow,check,docs]"
+.venv/.demo .venv/.test .venv/.check: .venv/bin/python pyproject.toml constraints.txt
+	$(UV) -e "$(WHAT)" 2>/dev/null || $(PIP) -e "$(WHAT)"
 	@touch $@
