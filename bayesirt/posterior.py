@@ -17,6 +17,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from bayesirt import __version__
+from bayesirt.convergence import convergence
 from bayesirt.data.clusters import Clusters
 from bayesirt.data.responses import Responses
 from bayesirt.data.scales import Scale, stored_scale
@@ -24,7 +25,7 @@ from bayesirt.data.topics import shared_facts
 from bayesirt.data.whole_file import make_sure_of_room
 from bayesirt.names import notebook_html
 from bayesirt.point_estimate import labelled
-from bayesirt.verdict import Verdict, chains_of, judge_approximation, judge_chains
+from bayesirt.verdict import Verdict, judge_approximation, judge_chains
 
 LEVEL = 0.9
 """Mass of every interval that is not said to be another."""
@@ -315,8 +316,6 @@ class Posterior:
         return {}
 
     def _summary_of_site(self, name: str) -> pd.DataFrame | None:
-        from arviz_stats.base import array_stats
-
         values = self[name]
         labels = labelled(self.dataset[name][0, 0])
         values = values.reshape(*values.shape[:2], -1)
@@ -325,7 +324,7 @@ class Posterior:
             return None
         values, labels = values[:, :, varies], list(compress(labels, varies))
         low, median, high = np.quantile(values, LOW_MIDDLE_HIGH, (0, 1))
-        axes = {"chain_axis": 0, "draw_axis": 1}
+        found = convergence(values)
         return pd.DataFrame(
             {
                 "mean": values.mean((0, 1)),
@@ -333,9 +332,7 @@ class Posterior:
                 "low": low,
                 "median": median,
                 "high": high,
-                "r_hat": array_stats.rhat(chains_of(values), **axes),
-                "ess_bulk": array_stats.ess(values, method="bulk", **axes),
-                "ess_tail": array_stats.ess(values, method="tail", prob=(0.05, 0.95), **axes),
+                **found._asdict(),
             },
             index=pd.MultiIndex.from_product([[name], labels], names=["parameter", "name"]),
         )

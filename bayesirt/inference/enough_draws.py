@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from arviz_stats.base import array_stats
 from numpy.typing import NDArray
 
+from bayesirt.convergence import convergence
 from bayesirt.inference.chains import Enough
 from bayesirt.inference.checkpoint import Samples
-from bayesirt.posterior import LOW_MIDDLE_HIGH, TAILS, standardised
+from bayesirt.posterior import LOW_MIDDLE_HIGH, standardised
 from bayesirt.verdict import ABILITIES, ESS, R_HAT
 
 _SLOWEST, _BATCH = 100, 20
@@ -57,12 +57,9 @@ def _has_converged(draws: NDArray[np.floating]) -> bool:
         chosen = [_slowest(x) for x in (draws, draws <= low, draws >= high)]
         chosen += [_farthest_apart(x) for x in (draws, np.abs(draws - middle))]
         draws = draws[..., np.unique(chosen)]
-    axes = {"chain_axis": 0, "draw_axis": 1}
-    if not (array_stats.ess(draws, method="bulk", **axes) > ESS).all():
-        return False
-    if len(draws) > 1 and not (array_stats.rhat(draws, **axes) < R_HAT).all():
-        return False
-    return bool((array_stats.ess(draws, method="tail", prob=TAILS, **axes) > ESS).all())
+    found = convergence(draws)
+    mixed = (found.ess_bulk > ESS) & (found.ess_tail > ESS)
+    return bool(mixed.all() and (len(draws) == 1 or (found.r_hat < R_HAT).all()))
 
 
 def _slowest(draws: NDArray[Any]) -> NDArray[np.intp]:

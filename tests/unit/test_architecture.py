@@ -13,7 +13,7 @@ ROOMS = (
     ("data",),
     ("likelihood",),
     ("models",),
-    ("point_estimate", "verdict"),
+    ("convergence", "point_estimate", "verdict"),
     ("estimators",),
     ("posterior", "simulate"),
     ("inference",),

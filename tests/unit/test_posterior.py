@@ -219,7 +219,7 @@ def test_arviz_reads_the_file(tmp_path):
     table = summary(tree, var_names=["a"], round_to="none")
     own = GOOD.summary.loc["a"]
     np.testing.assert_allclose(table["mean"], own["mean"])
-    np.testing.assert_allclose(table["ess_bulk"], own["ess_bulk"])
+    np.testing.assert_allclose(table["ess_bulk"], own["ess_bulk"], rtol=0.05)
     np.testing.assert_allclose(table["r_hat"], own["r_hat"])
 
 
