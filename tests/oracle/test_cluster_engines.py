@@ -1,6 +1,7 @@
 """Models of lengths and of several abilities, with clusters of subjects: two engines agree.
 
-What they draw without clusters, Geweke's tests and those of the densities hold.
+Lengths are those of wrong answers too. What engines draw without clusters or these, Geweke's tests
+and those of the densities hold.
 """
 
 from dataclasses import replace
@@ -18,7 +19,7 @@ from bayesirt.models import LaRT, Mirt, QMirt, ResponseModel
 
 N, J = 30, 14
 Q = QMatrix.from_arrays([[int(j % 3 != 1), int(j % 3 != 0)] for j in range(J)])
-MODELS = {"lart": LaRT(), "mirt": Mirt(2), "q_mirt": QMirt.of(Q, "correlated")}
+MODELS = {"lart": LaRT(wrong_lengths=True), "mirt": Mirt(2), "q_mirt": QMirt.of(Q, "correlated")}
 
 
 def in_clusters() -> Responses:
@@ -29,9 +30,12 @@ def in_clusters() -> Responses:
     theta = theta + np.sqrt(0.3) * rng.normal(size=(N, 2))
     eta = theta @ (Q.needs * rng.lognormal(0.2, 0.2, (J, 1))).T + rng.normal(size=J)
     correct = (rng.uniform(size=(N, J)) < 1 / (1 + np.exp(-eta))).astype(int)
-    lengths = np.exp(4 + 0.4 * theta[:, :1] + 0.4 * rng.normal(size=(N, J)))
+    phi, residual = np.exp(rng.normal(0, [[0.5], [0.3]], (2, J)))
+    delta, omega = rng.normal([[0.4], [4]], [[0.7], [1]], (2, J))
+    tau = rng.normal(size=N) - 0.6 * theta[:, 0]
+    x = omega - phi * tau[:, None] + delta * (1 - correct) + residual * rng.normal(size=(N, J))
     clusters = Clusters.of([f"llm{c}" for c in codes])
-    return replace(Responses.from_arrays(correct), latency=lengths.ravel(), clusters=clusters)
+    return replace(Responses.from_arrays(correct), latency=np.exp(x).ravel(), clusters=clusters)
 
 
 def with_log_slopes(posterior: Posterior) -> Posterior:
@@ -44,7 +48,7 @@ def with_log_slopes(posterior: Posterior) -> Posterior:
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", MODELS)
 def test_nuts_and_blocked_agree(name: str):
-    """Means and spreads of 130 to 180 quantities at 5 standard errors: a false alarm in 3,000.
+    """Means and spreads of 125 to 180 quantities at 5 standard errors: a false alarm in 3,000.
 
     But spreads of Λ, whose tails are too heavy for a standard deviation; those of the Q-matrix
     model's slopes are too, and are compared as logarithms.
@@ -59,16 +63,15 @@ def test_nuts_and_blocked_agree(name: str):
             key=jax.random.key(1),
             engine=engine,
             model=model,
-            options=RunOptions(num_chains=2, num_warmup=600, num_samples=draws),
+            options=RunOptions(num_chains=2, num_warmup=600, num_samples=draws, thinning=2),
         )
-        for engine, draws in (("nuts", 1000), ("blocked", 3000))
+        for engine, draws in (("nuts", 800), ("blocked", 2000))
     ]
     if name == "q_mirt":
         posteriors = [with_log_slopes(x) for x in posteriors]
     one, other = (x.summary.drop(index="b", level="parameter", errors="ignore") for x in posteriors)
     assert largest_z(one, other)[0] < 5
     assert {"icc", "gamma"} <= set(one.index.get_level_values("parameter"))
-    assert one["r_hat"].max() < 1.05
-    assert other["r_hat"].max() < 1.02
+    assert max(x["r_hat"].max() for x in (one, other)) < 1.05
     light = [t.drop(index="precision_a", level="parameter", errors="ignore") for t in (one, other)]
     assert largest_z(*light)[1] < 5
