@@ -9,10 +9,9 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
-from agreement import largest_z
-from xarray import DataTree
+from agreement import largest_z, with_log_slopes
 
-from bayesirt import Posterior, Responses, RunOptions, sample_posterior
+from bayesirt import Responses, RunOptions, sample_posterior
 from bayesirt.data.clusters import Clusters
 from bayesirt.data.q_matrix import QMatrix
 from bayesirt.models import LaRT, Mirt, QMirt, ResponseModel
@@ -36,12 +35,6 @@ def in_clusters() -> Responses:
     x = omega - phi * tau[:, None] + delta * (1 - correct) + residual * rng.normal(size=(N, J))
     clusters = Clusters.of([f"llm{c}" for c in codes])
     return replace(Responses.from_arrays(correct), latency=np.exp(x).ravel(), clusters=clusters)
-
-
-def with_log_slopes(posterior: Posterior) -> Posterior:
-    tree = posterior.tree.copy()
-    tree["posterior"] = DataTree(posterior.dataset.assign(a=np.log(posterior.dataset["a"])))
-    return Posterior(tree)
 
 
 @pytest.mark.slow
