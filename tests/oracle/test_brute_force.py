@@ -76,7 +76,7 @@ def test_posterior_means(responses, priors):
         responses,
         key=jax.random.key(1),
         model=TwoPL(priors),
-        options=RunOptions(num_samples=2000, target_accept=0.99),
+        options=RunOptions(num_samples=1000, target_accept=0.99),
     )
     values = quantities(*(posterior[name] for name in ("theta", "a", "d")))
     mcse = array_stats.mcse(values, method="mean", chain_axis=0, draw_axis=1)

@@ -60,6 +60,12 @@ def test_nuts_and_blocked_agree(name: str):
         )
         for engine, draws in (("nuts", 800), ("blocked", 2000))
     ]
+    for engine, posterior in zip(("nuts", "blocked"), posteriors, strict=True):
+        attrs = posterior.tree.attrs
+        assert (attrs["model"], attrs["engine"]) == (model.title, engine)
+        assert posterior.link == model.family.name
+        assert all(np.isfinite(values).all() for values in posterior.dataset.values())
+        assert posterior.dataset["gamma"].dims[2] == "cluster"
     if name == "q_mirt":
         posteriors = [with_log_slopes(x) for x in posteriors]
     one, other = (x.summary.drop(index="b", level="parameter", errors="ignore") for x in posteriors)

@@ -335,7 +335,7 @@ def test_posterior_is_near_the_exact_one(priors):
     At the joint mode itself the abilities' means are wrong by whole standard deviations.
     """
     responses = simulate(60, 60)[0]
-    options = RunOptions(num_warmup=300, num_samples=2000)
+    options = RunOptions(num_warmup=300, num_samples=1000)
     exact = sample_blocked(responses, key=jax.random.key(1), model=TwoPL(priors), options=options)
     laplace = sample_laplace(responses, key=jax.random.key(0), model=TwoPL(priors))
     for name in ("theta", "a", "d"):

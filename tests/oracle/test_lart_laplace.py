@@ -198,7 +198,7 @@ def test_posterior_is_near_the_one_that_blocked_moves_draw():
     exact, own = (
         sample_posterior(
             responses, key=jax.random.key(1), engine=engine, init=point, model="lart",
-            options=RunOptions(num_warmup=300, num_samples=1000),
+            options=RunOptions(num_warmup=300, num_samples=1000, thinning=2),
         )
         for engine in ("blocked", "laplace")
     )  # fmt: skip

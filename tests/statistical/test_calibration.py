@@ -29,7 +29,7 @@ def study() -> CalibrationStudy:
             sample_posterior(
                 responses,
                 key=key,
-                options=RunOptions(num_chains=2, num_warmup=400, num_samples=1000),
+                options=RunOptions(num_chains=2, num_warmup=300, num_samples=500),
             )
         ]
         return last[0]

@@ -70,11 +70,9 @@ def quantities(sites: dict[str, np.ndarray]) -> np.ndarray:
     return np.concatenate(columns, 1)
 
 
-@pytest.mark.parametrize(
-    ("wrong_lengths", "clusters"), [(False, ()), (True, ()), (False, CLUSTERS)], ids=str
-)
+@pytest.mark.parametrize(("wrong_lengths", "clusters"), [(False, ()), (True, CLUSTERS)], ids=str)
 def test_parameters_stay_draws_from_the_prior(wrong_lengths, clusters):
-    """At most 94 quantities, or 122, at 6 errors: a right sampler fails once in 4 million."""
+    """At most 94 quantities, or 135, at 6 errors: a right sampler fails once in 4 million."""
     before = prior_sites(np.random.default_rng(7), wrong_lengths, clusters)
     assert len(before["theta"]) == PAIRS
     kind = with_clusters(WithLengths) if clusters else WithLengths
@@ -94,5 +92,5 @@ def test_parameters_stay_draws_from_the_prior(wrong_lengths, clusters):
 
     after, accepted = swept(way, data_of, before, dtype=jnp.float64)
     change = quantities(after) - quantities(before)
-    assert change.shape[1] <= (122 if wrong_lengths or clusters else 94)
+    assert change.shape[1] <= (135 if wrong_lengths else 94)
     assert_no_drift(change, f"{wrong_lengths} {clusters} {accepted}")

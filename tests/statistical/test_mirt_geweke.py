@@ -9,10 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from geweke import answered, assert_no_drift, of_shares, sharing, swept
+from geweke import answered, assert_no_drift, swept
 from scipy.stats import wishart
 
-from bayesirt.inference.cluster_moves import with_clusters
 from bayesirt.inference.mirt_moves import Exploratory
 from bayesirt.models import Mirt
 
@@ -21,10 +20,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 TRIALS = np.array([[1, 3, 0, 1], [2, 1, 1, 0], [0, 5, 1, 2]], np.int8)
 PAIRS, K = 10_000, 2
 N_SUBJECTS, N_ITEMS = TRIALS.shape
-CLUSTERS = (0, 1, 0)
 
 
-def prior_sites(rng: np.random.Generator, clusters: tuple[int, ...]) -> dict[str, np.ndarray]:
+def prior_sites(rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Return unconstrained draws from the prior, written without the model."""
     precision = wishart.rvs(K + 2, np.eye(K) / 0.5**2, PAIRS, rng)
     root = np.linalg.cholesky(precision)
@@ -37,9 +35,6 @@ def prior_sites(rng: np.random.Generator, clusters: tuple[int, ...]) -> dict[str
         "mu_d": 2 * rng.normal(size=PAIRS),
         "sigma_d": np.log(2 * np.abs(rng.normal(size=PAIRS))),
     }
-    if clusters:
-        told = sharing(sites["theta"], clusters, rng)
-        sites |= dict(zip(("theta", "gamma", "icc"), told, strict=True))
     away = np.linalg.solve(root.swapaxes(1, 2), rng.normal(size=(PAIRS, K, N_ITEMS)))
     sites["a"] = sites["mu_a"][:, None] + away.swapaxes(1, 2)
     spread = np.exp(sites["sigma_d"])[:, None] * rng.normal(size=(PAIRS, N_ITEMS))
@@ -70,23 +65,18 @@ def quantities(sites: dict[str, np.ndarray]) -> np.ndarray:
         lengths * sigma_d,
         a[:, ::2] * d,
     ]
-    if "gamma" in sites:
-        columns += of_shares(sites["icc"], sites["gamma"], sites["theta"])
     return np.concatenate(columns, 1)
 
 
-@pytest.mark.parametrize("clusters", [(), CLUSTERS], ids=["apart", "in clusters"])
-def test_parameters_stay_draws_from_the_prior(clusters):
-    """Some 110 quantities at 6 standard errors: a right sampler fails once in 4 million."""
-    before = prior_sites(np.random.default_rng(7), clusters)
-    kind = with_clusters(Exploratory) if clusters else Exploratory
-    way = kind(Mirt(K), clusters)
+def test_parameters_stay_draws_from_the_prior():
+    """Some 100 quantities at 6 standard errors: a right sampler fails once in 4 million."""
+    before, way = prior_sites(np.random.default_rng(7)), Exploratory(Mirt(K))
 
     def data_of(key, sites):
         return answered(key, jax.nn.sigmoid(sites["theta"] @ sites["a"].T + sites["d"]), TRIALS)
 
     after, accepted = swept(way, data_of, before, dtype=jnp.float64)
-    assert len(accepted) == (7 if clusters else 4)
+    assert len(accepted) == 4
     change = quantities(after) - quantities(before)
-    assert change.shape[1] <= 120
+    assert change.shape[1] <= 110
     assert_no_drift(change, f"{accepted}")

@@ -93,8 +93,9 @@ def quantities(sites: dict[str, np.ndarray], structure: str) -> np.ndarray:
     return np.concatenate(columns, 1)
 
 
-@pytest.mark.parametrize("clusters", [(), CLUSTERS], ids=["apart", "in clusters"])
-@pytest.mark.parametrize("structure", ["correlated", "general"])
+@pytest.mark.parametrize(
+    ("structure", "clusters"), [("correlated", ()), ("general", CLUSTERS)], ids=str
+)
 def test_parameters_stay_draws_from_the_prior(structure, clusters):
     """Some 110 quantities at 6 standard errors: a right sampler fails once in 4 million."""
     before = prior_sites(np.random.default_rng(7), structure, clusters)

@@ -124,7 +124,7 @@ def test_intervals_hold_with_groups_and_are_too_narrow_without():
         theta, answers = grouped(40, 20, 5, 0.8, seed)
         truth = (theta[first] - theta[second]) / theta.std()
         for column, shares in held.items():
-            options = RunOptions(num_warmup=150, num_samples=250, num_chains=2, budget=0)
+            options = RunOptions(num_warmup=150, num_samples=250, num_chains=2, thinning=2)
             posterior = sample_posterior(
                 answers, key=jax.random.key(seed), model=TwoPL(Priors(groups=column)),
                 engine="blocked", options=options,

@@ -1,4 +1,4 @@
-"""LaRT's posterior: chains, what they refuse, and what lengths add to a ranking."""
+"""LaRT's posterior by approximations, and what is refused; `cli/test_lart.py` has a whole run."""
 
 import jax
 import numpy as np
@@ -11,57 +11,10 @@ from bayesirt.inference.laplace import sample_laplace
 from bayesirt.inference.options import RunOptions
 from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.models import Priors, TwoPL
-from bayesirt.ranking.finished_run import Run
-from bayesirt.ranking.length_gain import LengthGain
 from bayesirt.ranking.run import rank_responses
 from bayesirt.ranking.settings import Settings
 
-RESPONSES, TRUTH = simulate_lart(60, 20)
-
-
-@pytest.fixture(scope="module")
-def run() -> Run:
-    return rank_responses(RESPONSES, Settings(model="lart", warmup=100, draws=200))
-
-
-@pytest.mark.slow
-@pytest.mark.statistical
-def test_truth_lies_in_the_intervals(run):
-    """90% intervals of 20 to 60 quantities: each kind misses at most what 1 in 10,000 would."""
-    for name, least in {"theta": 0.73, "tau": 0.73, "a": 0.6, "d": 0.6, "phi": 0.6}.items():
-        low, high = np.quantile(run.posterior.draws(name), [0.05, 0.95], axis=0)
-        assert np.mean((low <= TRUTH[name]) & (TRUTH[name] <= high)) > least, name
-    assert run.posterior.verdict.r_hat < 1.05
-
-
-@pytest.mark.slow
-def test_run_names_its_model(run):
-    attrs = run.posterior.tree.attrs
-    assert (attrs["model"], attrs["engine"], attrs["link"]) == ("LaRT", "blocked", "probit")
-    assert dict(run.record.made_by())["Model"].startswith("LaRT: probit")
-    assert {"speed", "speed_low", "speed_high"} <= set(run.ranking.summary)
-    assert {"phi_low", "omega", "lam_high"} <= set(run.items)
-    assert (run.ranking.summary["speed_low"] < run.ranking.summary["speed_high"]).all()
-
-
-@pytest.mark.slow
-def test_lengths_narrow_the_intervals(run):
-    gain = run.gain
-    assert gain.narrower > 0.02
-    assert list(gain.summary["subject"]) == list(run.ranking.summary["subject"])
-    low, _, high = gain.rho
-    assert low < TRUTH["rho"] < high
-    assert "the abler take longer" in gain.to_text()
-    assert "narrower, and" in gain.to_text()
-
-
-@pytest.mark.slow
-def test_gain_in_words_follows_the_numbers(run):
-    table = run.gain.summary.assign(sd_without=lambda t: t["sd"], rank_without=lambda t: t["rank"])
-    text = LengthGain(table, (-0.1, 0.0, 0.1)).to_text()
-    assert "which way is not sure" in text
-    assert text.endswith("hardly narrower, and 0 of 60 ranks move.")
-    assert "the abler are quicker" in LengthGain(table, (0.1, 0.2, 0.3)).to_text()
+RESPONSES = simulate_lart(60, 20)[0]
 
 
 @pytest.mark.slow
