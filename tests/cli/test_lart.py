@@ -20,6 +20,7 @@ from bayesirt.ranking.score_order import by_ability
 from bayesirt.ranking.settings import Settings
 from bayesirt.report.html import render_report
 
+pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 DRAWN = True
 SHORT = ("--warmup", "100", "--draws", "200", "--no-check-fit")
 RESPONSES, TRUTH = simulate_lart(60, 20)
@@ -45,7 +46,6 @@ def ranked(tmp_path_factory: pytest.TempPathFactory) -> Ranked:
     return Ranked(folder / "results.csv", folder / "run", shown)
 
 
-@pytest.mark.slow
 def test_rank_takes_lengths_from_the_file(ranked: Ranked):
     assert ranked.shown.code == 0
     assert "the abler take longer" in ranked.shown.words
@@ -61,7 +61,6 @@ def test_rank_takes_lengths_from_the_file(ranked: Ranked):
     assert "two-parameter probit model" in report
 
 
-@pytest.mark.slow
 def test_the_run_holds_the_truth_and_says_what_lengths_add(ranked: Ranked):
     """90% intervals of 20 to 60 quantities: each kind misses at most what 1 in 10,000 would."""
     run = load_run(ranked.out)
@@ -85,7 +84,6 @@ def test_the_run_holds_the_truth_and_says_what_lengths_add(ranked: Ranked):
     assert "the abler are quicker" in LengthGain(table, (0.1, 0.2, 0.3)).to_text()
 
 
-@pytest.mark.slow
 def test_wrong_answers_may_have_lengths_of_their_own(ranked: Ranked):
     run = load_run(ranked.out)
     said = run.wrong.to_text()
@@ -103,7 +101,6 @@ def test_wrong_answers_may_have_lengths_of_their_own(ranked: Ranked):
     assert "wrong answers with lengths of their own" in report
 
 
-@pytest.mark.slow
 def test_json_has_the_sentence_on_lengths(cli, ranked: Ranked, monkeypatch, tmp_path):
     asked = []
 
