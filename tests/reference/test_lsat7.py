@@ -18,7 +18,7 @@ from numpyro.distributions import HalfNormal, Normal
 from numpyro.infer import MCMC, NUTS
 from numpyro.infer.reparam import LocScaleReparam
 
-from bayesirt import Responses, sample_posterior
+from bayesirt import Responses, RunOptions, sample_posterior
 from bayesirt.likelihood.families import LOGIT
 
 PATTERNS = np.array([list(f"{k:05b}") for k in range(32)], int)
@@ -61,8 +61,8 @@ def grid_posterior(items) -> dict[str, np.ndarray]:
 
     mcmc = MCMC(
         NUTS(model, target_accept_prob=0.95),
-        num_warmup=1000,
-        num_samples=2500,
+        num_warmup=500,
+        num_samples=2000,
         num_chains=4,
         chain_method="parallel" if jax.local_device_count() >= 4 else "vectorized",
         progress_bar=False,
@@ -78,7 +78,8 @@ def test_default_posterior_is_the_one_without_subjects():
     expected = grid_posterior(items_under_the_default_prior)
     responses = Responses.from_arrays(np.repeat(PATTERNS, COUNTS, axis=0))
     assert responses.n_subjects == 1000
-    posterior = sample_posterior(responses, key=jax.random.key(0))
+    options = RunOptions(num_warmup=300, num_samples=600)
+    posterior = sample_posterior(responses, key=jax.random.key(0), options=options)
     assert posterior.verdict.sound, posterior.verdict.to_text()
     for name, published in PUBLISHED.items():
         for q in (0.05, 0.5, 0.95):
