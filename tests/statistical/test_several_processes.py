@@ -17,7 +17,7 @@ from conftest import simulate
 from bayesirt import Posterior, Responses, RunOptions, sample_posterior
 
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "python.md"
-SETTINGS = {"num_chains": 2, "num_warmup": 100, "num_samples": 300}
+SETTINGS = {"num_chains": 2, "num_warmup": 100, "num_samples": 600, "thinning": 1}
 ENGINE = "blocked"
 
 
