@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from arviz_stats.base import array_stats
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
@@ -185,6 +184,8 @@ def log_densities(draws: dict[str, Array], cells: Cells, *, link: str) -> Float[
 
 
 def _leave_out(log_density: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    from arviz_stats.base import array_stats
+
     one_chain = np.asarray(log_density, np.float64)[None]
     elpd, k, _ = array_stats.loo(one_chain, chain_axis=0, draw_axis=1)
     return elpd, k

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Array
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.special import betaln, xlog1py, xlogy
 
 from bayesirt.checks.fit.rasch import fit_rasch
 from bayesirt.data.responses import Responses
@@ -209,7 +209,10 @@ def clustered_error(gain: NDArray[np.floating], trials: NDArray[np.integer]) -> 
 def _alone(kept: DenseLayout, held: DenseLayout) -> NDArray[np.float64]:
     """Return log scores of each item's proportion correct, one right and one wrong answer added."""
     y, n = (np.asarray(x).sum(0, dtype=np.int64) for x in kept)
-    found: NDArray[np.float64] = binom.logpmf(*map(np.asarray, held), (y + 1) / (n + 2))
+    right, asked = (np.asarray(x, np.float64) for x in held)
+    p = (y + 1) / (n + 2)
+    log_ways = -np.log1p(asked) - betaln(asked - right + 1, right + 1)
+    found: NDArray[np.float64] = log_ways + xlogy(right, p) + xlog1py(asked - right, -p)
     return found
 
 
