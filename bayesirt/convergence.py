@@ -10,11 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-Draws = Float[NDArray[np.floating], "chain draw quantity"]
+Draws = NDArray[np.floating]  # shape (chain, draw, quantity).
 _TAILS = 0.05, 0.95
 _FEWEST = 4
 _AT_ONCE = 1 << 18
