@@ -9,7 +9,7 @@ UV = UV_SYSTEM_CERTS=1 $(if $(INDEX),UV_DEFAULT_INDEX=$(INDEX)) $(shell command 
 
 AT_LENGTH := statistical or notebook or reference
 
-# Of each line of a program JAX tells the compiler where it stands: a twelfth of the time of compiling.
+# Of each line of a program JAX tells the compiler where it stands: a twelfth of the time of compiling LaRT.
 export JAX_TRACEBACK_IN_LOCATIONS_LIMIT := 0
 
 .PHONY: demo test slow check bench site notebooks clean

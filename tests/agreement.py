@@ -1,10 +1,14 @@
 """How far two posteriors' tables are apart, in Monte Carlo errors."""
 
+from collections.abc import Iterable
+from typing import Any
+
+import jax
 import numpy as np
 import pandas as pd
-from xarray import DataTree
 
-from bayesirt import Posterior
+from bayesirt import Posterior, Responses, sample_posterior
+from bayesirt.inference.engines import EngineName
 
 
 def largest_z(one: pd.DataFrame, other: pd.DataFrame) -> tuple[float, float]:
@@ -18,8 +22,21 @@ def largest_z(one: pd.DataFrame, other: pd.DataFrame) -> tuple[float, float]:
     return float(of_means.abs().max()), float(of_spreads.abs().max())
 
 
-def with_log_slopes(posterior: Posterior) -> Posterior:
-    """Return draws whose slopes have tails that a standard deviation can say."""
-    tree = posterior.tree.copy()
-    tree["posterior"] = DataTree(posterior.dataset.assign(a=np.log(posterior.dataset["a"])))
-    return Posterior(tree)
+def drawn_by_both(responses: Responses, **settings: Any) -> dict[EngineName, Posterior]:
+    return {
+        engine: sample_posterior(responses, key=jax.random.key(1), engine=engine, **settings)
+        for engine in ("blocked", "nuts")
+    }
+
+
+def assert_engines_agree(
+    draws: dict[EngineName, Posterior], names: Iterable[str], of_mean: float, of_spread: float
+) -> None:
+    """Hold means as shares of a posterior's spread, and logarithms of spreads, to be as near."""
+    for name in names:
+        blocked, nuts = (draws[engine].dataset[name] for engine in ("blocked", "nuts"))
+        sd = nuts.std(("chain", "draw"))
+        away = (blocked.mean(("chain", "draw")) - nuts.mean(("chain", "draw"))) / sd
+        assert float(np.abs(away).max()) < of_mean, name
+        spread = np.log(blocked.std(("chain", "draw")) / sd)
+        assert float(np.abs(spread).max()) < of_spread, name

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bayesirt.data.scales import stored_scale
 from bayesirt.ranking.simple_averages import AverageCheck
 from bayesirt.ranking.subject_ranking import Ranking
-from bayesirt.ranking.topic_rankings import TopicRankings, no_gains
+from bayesirt.ranking.topic_rankings import TopicRankings
 
 _TOLD, _GAINS, _PAIRS, _RANKS = "told", "gains", "pairwise", "rank_probabilities"
 _Arrays = Mapping[str, NDArray[Any]]
@@ -21,7 +21,7 @@ _Arrays = Mapping[str, NDArray[Any]]
 
 def save_topics(topics: TopicRankings, path: Path) -> None:
     """Write a NumPy archive that `load_topics` reads: hundreds of small tables in one file."""
-    arrays: dict[str, Any] = _arrays_of(_GAINS, topics.gains) if len(topics.gains) else {}
+    arrays = _arrays_of(_GAINS, topics.gains)
     for k, ranking in enumerate(topics.rankings.values()):
         arrays |= _arrays_of(str(k), ranking.summary)
         arrays[f"{_PAIRS}/{k}"] = ranking.pairwise.to_numpy()
@@ -50,12 +50,11 @@ def load_topics(path: Path) -> TopicRankings:
     with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
         arrays = dict(archive)
     told = json.loads(str(arrays[_TOLD]))
-    gains = _table_of(_GAINS, arrays)
     return TopicRankings(
         told["by"],
         {own["topic"]: _ranking_of(k, arrays, own) for k, own in enumerate(told["rankings"])},
         {own["topic"]: own["n_items"] for own in told["rankings"]},
-        gains if len(gains) else no_gains(),
+        _table_of(_GAINS, arrays),
         tuple(told["notes"]),
     )
 

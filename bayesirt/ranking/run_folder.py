@@ -221,7 +221,8 @@ def load_run(folder: Path) -> Run:
         gain = _load_gain(folder / _LENGTHS, posterior, ranking)
         if misfit := record.diagnostics.get("misfit"):
             ranking = led_by_score(ranking, misfit)
-        wrong, kept = _load_wrong(record, posterior), folder / _TOPICS_KEPT
+        wrong = _load_wrong(record, posterior)
+        kept = folder / _TOPICS_KEPT
         topics = load_topics(kept) if kept.is_file() else None
         return Run(point, posterior, ranking, record, gain, wrong, topics=topics)
     except _OF_DAMAGE as error:

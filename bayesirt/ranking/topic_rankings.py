@@ -111,7 +111,7 @@ def gains_by_topic(
     """
     common = sorted(set.intersection(*map(set, subjects.values()))) if len(subjects) > 1 else []
     if len(common) < 2:
-        return no_gains()
+        return pd.DataFrame(columns=list(_GAIN_COLUMNS))
     n_draws = min(_MOST_DRAWS, *(len(draws) for draws in theta.values()))
     own = {}
     for topic, draws in theta.items():
@@ -136,11 +136,6 @@ def gains_by_topic(
     sure = table["certain"] > np.quantile(farthest, LEVEL)
     said = np.where(table["gain"] > 0, GAINS, LOSES)
     return table.assign(certain=np.where(sure, said, ""))
-
-
-def no_gains() -> pd.DataFrame:
-    """Return the table of gains where nothing can be told of them."""
-    return pd.DataFrame(columns=list(_GAIN_COLUMNS))
 
 
 def _ranks(name: str, theta: NDArray[np.floating]) -> dict[str, NDArray[np.int64]]:

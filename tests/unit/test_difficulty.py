@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from agreement import assert_engines_agree, drawn_by_both
 from numpyro.handlers import seed, trace
 
-from bayesirt import Posterior, Priors, Responses, read_responses
+from bayesirt import Posterior, Priors, Responses, RunOptions, read_responses
 from bayesirt.data.clusters import Clusters
 from bayesirt.data.difficulty import columns_of, design_of, parts_of
 from bayesirt.data.facets import explained_by, groups_of
@@ -274,3 +275,33 @@ def test_nothing_is_told_of_a_posterior_that_explains_nothing(small_run):
         difficulty_sources(small_run.posterior)
     assert small_run.difficulty is None
     assert small_run.effective_items is None
+
+
+@pytest.mark.slow
+def test_planted_severities_are_recovered_by_both_engines():
+    """Four judges of 30 questions: severities within their intervals, and engines agree."""
+    rng = np.random.default_rng(0)
+    severity, questions, minutes = np.array([-1.0, -0.2, 0.3, 0.9]), rng.normal(size=(2, 30)), 0.8
+    q, k = np.divmod(np.arange(120), 4)
+    d = 0.3 - minutes * questions[0, q] - questions[1, q] - severity[k] + rng.normal(0, 0.5, 120)
+    theta, a = rng.normal(size=40), np.exp(0.3 * rng.normal(size=120))
+    right = rng.logistic(size=(40, 120)) < theta[:, None] * a + d
+    told = pd.DataFrame(
+        {"judge": k.astype(str), "question": q.astype(str), "minutes": np.exp(questions[0, q])}
+    )
+    answers = Responses.from_arrays(right.astype(int))
+    answers = replace(answers, item_metadata=told.set_axis(list(answers.items)))
+    model = TwoPL(Priors(difficulty="log(minutes) + (1|judge) + (1|question)"))
+    options = RunOptions(num_warmup=300, num_samples=500, num_chains=2)
+    draws = drawn_by_both(answers, model=model, options=options)
+    for posterior in draws.values():
+        effects = difficulty_sources(posterior).of_factor("judge").set_index("level").sort_index()
+        away = severity - severity.mean()
+        assert np.corrcoef(effects["effect"], away)[0, 1] > 0.99
+        assert (effects["low"] < away).all()
+        assert (away < effects["high"]).all()
+        slope = difficulty_sources(posterior).slopes.iloc[0]
+        assert slope["low"] < minutes < slope["high"]
+    names = ("theta", "d", "beta", "effect_judge", "effect_question", "sigma_effect_question")
+    reported = {engine: posterior.reported for engine, posterior in draws.items()}
+    assert_engines_agree(reported, names, 0.45, 0.35)

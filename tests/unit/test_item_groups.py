@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
+from agreement import assert_engines_agree, drawn_by_both
 
 from bayesirt import Posterior, Priors, Responses, RunOptions
 from bayesirt.checks.fit.item_pairs import local_dependence
@@ -15,6 +16,7 @@ from bayesirt.errors import ResponseError
 from bayesirt.inference.engines import sample_posterior
 from bayesirt.inference.item_groups import by_group
 from bayesirt.models import TwoPL
+from bayesirt.ranking.ability_sources import ability_sources
 from bayesirt.ranking.effective_items import effective_items
 
 
@@ -107,11 +109,43 @@ def test_the_check_names_the_column_that_dependent_pairs_share(known):
     assert ("rank with --group stem" in found.to_text()) != known
 
 
+@pytest.mark.slow
+def test_subjects_have_a_general_ability_that_factors_explain_and_one_for_each_group():
+    theta, answers = grouped(12, 4, 3, 1.0)
+    told = pd.DataFrame({"llm": list("aabbccddeeff"), "date": range(12)}, list(answers.subjects))
+    answers = replace(answers, subject_metadata=told)
+    options = RunOptions(num_warmup=30, num_samples=20, num_chains=2)
+    model = TwoPL(Priors(groups="stem", ability="date + (1|llm)"))
+    found = sample_posterior(
+        answers, key=jax.random.key(0), model=model, engine="blocked", options=options
+    )
+    assert found["theta"].shape == (2, 20, 12)
+    assert all((found[f"sigma_{x}"] > 0).all() for x in ("group", "theta", "skill_llm"))
+    assert found.clusters is None
+    assert found.item_groups.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
+    assert (found.subjects, found.items) == (list(answers.subjects), list(answers.items))
+    assert (found.successes == answers.cells.matrices()[0]).all()
+    assert np.corrcoef(found.theta.mean(0), theta)[0, 1] > 0.5
+    told = ability_sources(found)
+    assert set(told.effects["level"]) == set("abcdef")
+    assert told.effects["n_subjects"].to_list() == [2] * 6
+    assert found.tree["constant_data"]["llm_skill_of"].to_numpy().tolist() == list("aabbccddeeff")
+    assert 0 < effective_items(found).share < 1
+
+
 def test_clusters_with_groups_are_refused_with_the_way_out():
     _, answers = grouped(12, 4, 3, 1.0)
     answers = replace(answers, clusters=Clusters.of(list("aabbccddeeff")))
     with pytest.raises(ResponseError, match="with --subject-factors in place of --cluster"):
         groups_of(answers, "stem")
+
+
+@pytest.mark.slow
+def test_nuts_agrees_on_abilities_in_general_and_in_groups():
+    _, answers = grouped(20, 6, 4, 1.0)
+    options = RunOptions(num_warmup=500, num_samples=750, num_chains=2)
+    draws = drawn_by_both(answers, model=TwoPL(Priors(groups="stem")), options=options)
+    assert_engines_agree(draws, ("theta", "d", "sigma_group"), 0.35, 0.3)
 
 
 @pytest.mark.slow

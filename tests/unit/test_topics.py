@@ -14,7 +14,7 @@ from bayesirt.data.topics import items_by_topic
 from bayesirt.errors import ResponseError
 from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.kept_topics import load_topics, save_topics
-from bayesirt.ranking.topic_rankings import TopicRankings, gains_by_topic, no_gains
+from bayesirt.ranking.topic_rankings import TopicRankings, gains_by_topic
 from bayesirt.report.export import ranking_as_json
 from bayesirt.report.html import render_report
 from bayesirt.report.terminal import print_run
@@ -115,11 +115,13 @@ def test_a_damaged_file_of_topics_is_refused(run: Run, tmp_path: Path, kept: sli
 def test_topics_of_which_no_gain_is_told_are_read_again(run: Run, tmp_path: Path):
     scale = bayesirt.Scale("graded", ("low", "middle", "high"))
     law = replace(run.topics.rankings["law"], sound=False, warnings=("No.",), answers=scale)
-    one = TopicRankings("area", {"law/\x07 \u03b8": law}, {"law/\x07 \u03b8": 20}, no_gains())
+    none = run.topics.gains.head(0)
+    one = TopicRankings("area", {"law/\x07 \u03b8": law}, {"law/\x07 \u03b8": 20}, none)
     save_topics(one, tmp_path / "topics.npz")
     again = load_topics(tmp_path / "topics.npz")
     assert again.to_text() == one.to_text()
     assert again.notes == ()
+    assert list(again.gains) == list(none)
     kept = again.rankings["law/\x07 \u03b8"]
     assert (kept.sound, kept.warnings, kept.answers) == (False, ("No.",), scale)
 
