@@ -1,30 +1,31 @@
 PYTHON ?= python3
-BIN := .venv/bin
+VENV ?= .venv
+BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-# uv takes seconds where pip takes a minute. It is told where pip looks; where it cannot install, pip does.
+# uv installs in seconds, pip in a minute. uv uses pip's package index; if uv fails, pip takes over.
 INDEX = $(or $(UV_DEFAULT_INDEX),$(PIP_INDEX_URL),$(shell $(BIN)/python -m pip config get global.index-url 2>/dev/null))
 UV = UV_SYSTEM_CERTS=1 $(if $(INDEX),UV_DEFAULT_INDEX=$(INDEX)) $(shell command -v uv || echo $(BIN)/uv) \
 	pip install --quiet --python $(BIN)/python -c constraints.txt
 
 AT_LENGTH := statistical or notebook or reference
 
-# Of each line of a program JAX tells the compiler where it stands: a twelfth of the time of compiling LaRT.
+# Without source locations in compiled programs, LaRT compiles a twelfth faster.
 export JAX_TRACEBACK_IN_LOCATIONS_LIMIT := 0
 
-.PHONY: demo test slow check bench site notebooks clean
+.PHONY: demo test slow check lint examples bench site notebooks clean
 
-demo: .venv/.demo
+demo: $(VENV)/.demo
 	$(BIN)/bayesirt rank --example --out run --overwrite
 
-# Tests spend most of their time compiling, which is quicker where less is optimised.
-test: .venv/.test
+# Tests spend most of their time compiling, so they compile with fewer optimisations.
+test: $(VENV)/.test
 	XLA_FLAGS="$$($(BIN)/python tests/quick_to_compile.py 0)" \
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not bench"
 
-# Of the slow ones, those that sample at length are quicker where a little is optimised. Geweke's have
-# processes of their own: one that had run for long was once seen to stand still inside XLA.
-slow: .venv/.check
+# Tests that draw long chains need some optimisation. The Geweke tests run in fresh processes, because
+# a process that had run for long once hung inside XLA.
+slow: $(VENV)/.check
 	XLA_FLAGS="$$($(BIN)/python tests/quick_to_compile.py 0)" \
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not bench and not ($(AT_LENGTH))"
 	XLA_FLAGS="$$($(BIN)/python tests/quick_to_compile.py 1)" \
@@ -32,37 +33,41 @@ slow: .venv/.check
 	XLA_FLAGS="$$($(BIN)/python tests/quick_to_compile.py 1)" \
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow -k geweke tests/statistical
 
-# The extension of inspect_ai can only be imported where inspect_ai is installed.
-check: .venv/.check site
+check: lint examples
+
+lint: $(VENV)/.check site
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The inspect_ai extension can only be imported where inspect_ai is installed.
+examples: $(VENV)/.check
 	XLA_FLAGS="$$($(BIN)/python tests/quick_to_compile.py 0)" \
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -p no:cacheprovider -p exported_examples \
 	--doctest-modules --doctest-glob='*.md' --ignore=bayesirt/inspect_plugin.py bayesirt README.md docs
 
-bench: .venv/.check
+bench: $(VENV)/.check
 	$(BIN)/python -m pytest -m bench -s tests/bench
 
-# Strict: a link that leads nowhere, or a name without a page, fails.
-site: .venv/.check
+# Strict: a broken link or an undocumented public name fails the build.
+site: $(VENV)/.check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-# Runs every notebook and keeps its outputs, which the site shows.
-notebooks: .venv/.check
+# Run every notebook and store its outputs, which the site shows.
+notebooks: $(VENV)/.check
 	$(BIN)/python tests/store_notebooks.py
 
 clean:
-	rm -rf .venv run site .jax_cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv* run site .jax_cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-.venv/bin/python:
-	$(PYTHON) -m venv .venv
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
 	command -v uv >/dev/null || $(PIP) uv || true
 
-.venv/.demo: WHAT = .
-.venv/.test: WHAT = .[test]
-.venv/.check: WHAT = .[slow,check,docs]
-.venv/.check: .venv/.test
-.venv/.demo .venv/.test .venv/.check: .venv/bin/python pyproject.toml constraints.txt
+$(VENV)/.demo: WHAT = .
+$(VENV)/.test: WHAT = .[test]
+$(VENV)/.check: WHAT = .[slow,check,docs]
+$(VENV)/.check: $(VENV)/.test
+$(VENV)/.demo $(VENV)/.test $(VENV)/.check: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(UV) -e "$(WHAT)" 2>/dev/null || $(PIP) -e "$(WHAT)"
 	@touch $@
