@@ -1,4 +1,4 @@
-"""How far two posteriors' tables are apart, in Monte Carlo errors."""
+"""Compare two posteriors, in Monte Carlo standard errors."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,7 +12,7 @@ from bayesirt.inference.engines import EngineName
 
 
 def largest_z(one: pd.DataFrame, other: pd.DataFrame) -> tuple[float, float]:
-    """Return the largest z of means and of log spreads."""
+    """Return the largest z of means, and that of log standard deviations."""
     errors = np.hypot(*(table["sd"] / np.sqrt(table["ess_bulk"]) for table in (one, other)))
     of_means = (one["mean"] - other["mean"]) / errors
     of_log_sd = np.sqrt(1 / one["ess_tail"] + 1 / other["ess_tail"])
@@ -32,7 +32,7 @@ def drawn_by_both(responses: Responses, **settings: Any) -> dict[EngineName, Pos
 def assert_engines_agree(
     draws: dict[EngineName, Posterior], names: Iterable[str], of_mean: float, of_spread: float
 ) -> None:
-    """Hold means as shares of a posterior's spread, and logarithms of spreads, to be as near."""
+    """Bound differences of means, in posterior sds, and of log standard deviations."""
     for name in names:
         blocked, nuts = (draws[engine].dataset[name] for engine in ("blocked", "nuts"))
         sd = nuts.std(("chain", "draw"))

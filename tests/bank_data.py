@@ -1,4 +1,4 @@
-"""Small item banks, and what breaks in at each of their file operations."""
+"""Small item banks, and a way to interrupt any of their file operations."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ OPERATIONS = frozenset(
 
 
 def items_of(benchmark: str, n_items: int = 3, n_abilities: int = 2, seed: int = 0) -> BankItems:
-    """Return items of a benchmark, whose first and last ones are anchors."""
+    """Return items of a benchmark; the first and the last are anchors."""
     rng = np.random.default_rng(seed)
     names = tuple(f"{benchmark} {j}" for j in range(1, n_items + 1))
     k = n_abilities
@@ -58,7 +58,7 @@ def scores_of(*benchmarks: str, subject: str = "new") -> pd.DataFrame:
 
 
 def items_step(benchmark: str, kind: str = "create", **others: object) -> BankStep:
-    """Return a step with all that one with items can have."""
+    """Return a step with items and every optional part."""
     parts = {
         "items": items_of(benchmark),
         "subjects": subjects_of(),
@@ -144,10 +144,7 @@ sys.addaudithook(_watch)
 
 @contextmanager
 def breaking_in(folder: Path, at: int, action: Callable[[], None]) -> Iterator[list[str]]:
-    """Run an action before one of the file operations beneath a folder's parent.
-
-    Yields the operations so far.
-    """
+    """Run an action before the n-th file operation below a folder's parent; yield those so far."""
     seen: list[str] = []
     fsync = os.fsync
 

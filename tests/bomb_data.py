@@ -1,4 +1,4 @@
-"""Small files that would unpack to gigabytes, each a builder of one in a folder."""
+"""Functions that write small files which would unpack to gigabytes."""
 
 import gzip
 import json
@@ -15,12 +15,12 @@ _LONG = "x" * (1 << 20)
 _SUBJECTS = pa.array([*"ab"] * (_N // 2)).dictionary_encode()
 _ITEMS = pa.array([str(k // 2) for k in range(_N)]).dictionary_encode()
 _TEXT = pa.DictionaryArray.from_arrays(pa.array([0] * _N, pa.int32()), [_LONG])
-"""As many megabytes as rows, in a file that holds one."""
+"""One megabyte per row when decoded; the file stores it once."""
 _ONES = pa.repeat(pa.scalar(1, pa.int8()), _N)
 
 
 def gzipped(name: str, lines: bytes, times: int = 100) -> Write:
-    """Pack lines once, and let the file be that many times as long."""
+    """Compress lines once, and repeat the result that many times."""
 
     def write(root: Path) -> Path:
         (root / name).write_bytes(gzip.compress(lines, mtime=0) * times)
@@ -30,7 +30,7 @@ def gzipped(name: str, lines: bytes, times: int = 100) -> Write:
 
 
 def archive(members: int) -> Write:
-    """Pack lists of nothing: as JSON is parsed, each takes twenty times its bytes."""
+    """Write an archive of empty lists, which take twenty times their bytes once parsed."""
 
     def write(root: Path) -> Path:
         nothing = b"[" + b"[]," * (4 << 20) + b"[]]"
@@ -51,14 +51,14 @@ def lying_archive(root: Path) -> Path:
 
 
 def keys(root: Path) -> Path:
-    """Write rows that have no name in common: 4 billion cells of a table."""
+    """Write rows without a common column: as a table they would have 4 billion cells."""
     rows = [json.dumps({f"{k} {j}": 1 for j in range(50)}) for k in range(9000)]
     (root / "r.jsonl").write_text("\n".join(rows))
     return root / "r.jsonl"
 
 
 def parquet(*, own: bool = False, **columns: pa.Array) -> Write:
-    """Write columns, of which only this package's own file knows that they are dictionaries."""
+    """Write columns; only a file of this package (`own`) stores that they are dictionaries."""
 
     def write(root: Path) -> Path:
         table = pa.table(columns).replace_schema_metadata({"bayesirt": "1"} if own else {})
@@ -106,4 +106,4 @@ BOMBS: dict[str, tuple[Write, str]] = {
     ),
     "long identifiers": (lighteval(_TEXT), _WARNED),
 }
-"""Of each: how it is written, and words of the sentence."""
+"""A function that writes each bomb, and words of the error message."""

@@ -1,4 +1,4 @@
-"""Headless Chromium, as a reader of a report has it."""
+"""Headless Chromium, for tests that look at reports."""
 
 import atexit
 import os
@@ -18,7 +18,7 @@ REQUIRED = "BAYESIRT_REQUIRE_BROWSER" in os.environ
 
 @cache
 def started() -> "webdriver.Chrome":
-    """Start it, once a process; skip where there is no browser and none is required."""
+    """Start it once per process; skip the test if it is not installed and not required."""
     if not REQUIRED:
         pytest.importorskip("selenium", reason="needs the extra slow")
     from selenium import webdriver
@@ -39,7 +39,7 @@ def started() -> "webdriver.Chrome":
 
 
 def opened(html: str, folder: Path) -> Iterator["webdriver.Chrome"]:
-    """Open a document in a tab of its own, and close it again."""
+    """Open a document in a new tab, and close the tab afterwards."""
     chrome = started()
     report, before = folder / "report.html", chrome.current_window_handle
     report.write_text(html, "utf-8")
@@ -54,12 +54,12 @@ def opened(html: str, folder: Path) -> Iterator["webdriver.Chrome"]:
 
 
 def unfold(page: "webdriver.Chrome") -> None:
-    """Open what is folded."""
+    """Open all folded sections."""
     page.execute_script("for (const x of document.querySelectorAll('details')) x.open = true")
 
 
 def wrongs_of_names(page: "webdriver.Chrome", names: Sequence[str]) -> list[str]:
-    """Return names that are not shown as they are, and what was run, loaded or said for them."""
+    """Return names that are not shown verbatim, foreign scripts, loaded resources and errors."""
     text = page.find_element("tag name", "main").get_attribute("textContent")
     scripts = page.execute_script("return [...document.scripts].map(x => x.outerHTML)")
     loaded = page.execute_script("return performance.getEntriesByType('resource').map(x => x.name)")
@@ -69,7 +69,7 @@ def wrongs_of_names(page: "webdriver.Chrome", names: Sequence[str]) -> list[str]
 
 
 def serious_violations(page: "webdriver.Chrome") -> list[str]:
-    """Return what axe-core finds that keeps people from reading a page."""
+    """Return the serious and critical accessibility violations that axe-core finds."""
     from axe_core_python.selenium import Axe
 
     found = Axe().run(page)["violations"]

@@ -1,4 +1,4 @@
-"""What all tests share: 64 bits, four devices, a cache of compiled code, small data."""
+"""Shared by all tests: 64 bits, four devices, a compilation cache, small data."""
 
 import ctypes
 import gc
@@ -9,7 +9,7 @@ from pathlib import Path
 
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
 os.environ.setdefault("MPLBACKEND", "Agg")
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # two processes of tests share two cores
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # two test processes share two cores
 
 import jax
 import numpy as np
@@ -26,7 +26,7 @@ jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[1] / "
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 
 NEEDS = {"browser": "selenium", "notebook": "nbclient"}
-"""What the tests of a folder, all of them slow, need beyond the extra of the quick ones."""
+"""Packages that a folder of slow tests needs beyond the extra `test`."""
 collect_ignore = [
     folder
     for folder, package in NEEDS.items()
@@ -38,20 +38,20 @@ SHARED = Path(__file__).parents[2] / "shared"
 
 PROCESS = Path("/proc/self")
 MOST_MAPS = 30_000
-"""About half of what Linux allows a process; compiled code holds several for each function."""
+"""About half of Linux' limit per process; each compiled function holds several."""
 MOST_PAGES = 3 << 18
-"""Of 4 kB: 3 GB, so that two processes have room beside each other."""
+"""Of 4 kB each: 3 GB, so that two processes fit in memory."""
 
 
 def pytest_collection_finish() -> None:
-    """Look through what is there for good, and for cycles of rubbish, less often: it takes time."""
+    """Collect garbage less often, and never examine the objects that exist now: it saves time."""
     gc.freeze()
     gc.set_threshold(100_000, 20, 100)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def room_for_compiled_code() -> Iterator[None]:
-    """Forget compiled code between modules when a process holds so much that it would crash."""
+    """Drop compiled code between modules before a process holds so much that it would crash."""
     yield
     if not (PROCESS / "statm").exists():
         return
@@ -66,16 +66,16 @@ def room_for_compiled_code() -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def sketches(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Let reports sketch their pictures, but in modules with DRAWN, which are about them."""
+    """Replace pictures in reports by sketches, except in modules that set DRAWN."""
     with pictures_by(svg if getattr(request.module, "DRAWN", False) else sketch):
         yield
 
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """Return the folder of real data beside a developer's checkout, or skip."""
+    """Return the folder of real data next to a developer's checkout, or skip the test."""
     if not SHARED.is_dir():
-        pytest.skip("needs the folder of real data beside a developer's checkout")
+        pytest.skip("needs the folder of real data next to a developer's checkout")
     return SHARED
 
 
@@ -98,7 +98,7 @@ def small() -> Responses:
 
 @pytest.fixture(scope="session")
 def small_run(small: Responses) -> Run:
-    """Return a run on the small responses that `make_stored.py` made and kept."""
+    """Return the run on the small responses that `make_stored.py` stored."""
     run = load_run(Path(__file__).parent / "stored" / "small")
     assert run.posterior.successes.tolist() == small.cells.matrices()[0].tolist()
     return run

@@ -1,6 +1,6 @@
-"""A pytest plugin: of the examples in docstrings, only those of exported names run.
+"""A pytest plugin that runs only the docstring examples of exported names.
 
-Exported is what stands in the `__all__` of the package or of one of its rooms.
+A name is exported if the `__all__` of the package or of one of its rooms lists it.
 """
 
 import importlib
@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parents[1] / "bayesirt"
 
 
 def exported() -> set[str]:
-    """Return the full names, by where they are defined, of all that is exported."""
+    """Return the full names of all exported objects, by the module that defines them."""
     rooms = [
         ".".join(f.relative_to(PACKAGE.parent).parts[:-1]) for f in PACKAGE.rglob("__init__.py")
     ]

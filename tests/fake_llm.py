@@ -1,4 +1,4 @@
-"""An LLM of the tests' own, which knows what each text needs and can be told to misbehave."""
+"""A fake LLM that knows which abilities each text needs, and can be made to misbehave."""
 
 import json
 import re
@@ -6,19 +6,19 @@ from collections.abc import Callable, Mapping
 
 
 def mark_in(user: str) -> str:
-    """Return the mark that a question's first line names."""
+    """Return the marker named in the first line of a prompt."""
     (mark,) = re.findall(r"^The mark is (<<[0-9a-f]{16}>>)\.", user)
     return mark
 
 
 def texts_in(user: str) -> dict[str, str]:
-    """Return the texts that a question shows, by id."""
+    """Return the texts in a prompt, by id."""
     fence = rf"^{mark_in(user)} item (\S+) begin\n(.*?)\n{mark_in(user)} item \1 end$"
     return dict(re.findall(fence, user, re.M | re.S))
 
 
 class FakeLLM:
-    """Answers by what it knows, but for some of its answers, counted from 1, and some texts."""
+    """Answers correctly, except for given answers (counted from 1) and spoiled texts."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Exact draws from the prior of models of one ability, and what a test of Geweke's compares."""
+"""Exact draws from the priors of models of one ability, and the quantities of a Geweke test."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,14 +14,14 @@ from bayesirt.models import Repeats, ThreePL, TwoPL
 
 TRIALS = np.array([[1, 3, 0], [2, 1, 1], [0, 5, 1], [8, 1, 2]], np.int8)
 PAIRS, SWEEPS = 20_000, 10
-"""A bias of .05 standard deviations of what ten sweeps change is found five times in six."""
+"""Detects a bias of .05 sd in a quantity that ten sweeps renew, with probability 5/6."""
 HYPER = ("mu_a", "sigma_a", "mu_d", "sigma_d", "mu_b", "mu_c", "sigma_c", "mu_phi", "sigma_phi")
 
 
 def prior_sites(
     model: TwoPL, clusters: tuple[int, ...], rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
-    """Return unconstrained draws from the prior, written without the model."""
+    """Return unconstrained draws from the prior, written independently of the model."""
     n, (n_subjects, n_items), priors = 4 * PAIRS, TRIALS.shape, model.priors
     sites = {"theta": rng.normal(size=(n, n_subjects))}
     if clusters:
@@ -59,9 +59,9 @@ def prior_sites(
 def sharing(
     own: np.ndarray, clusters: tuple[int, ...], rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return what is a subject's and what is a cluster's, and the logit of the share that is.
+    """Return values of subjects and of their clusters, and the logit of the shared variance.
 
-    `own` is standard normal, of shape (pair, subject) and perhaps (pair, subject, ability).
+    `own` is standard normal, with shape (pair, subject) or (pair, subject, ability).
     """
     share = rng.uniform(size=(len(own), *(1,) * (own.ndim - 1)))
     of_cluster = np.sqrt(share) * rng.normal(size=(len(own), max(clusters) + 1, *own.shape[2:]))
@@ -70,7 +70,7 @@ def sharing(
 
 
 def of_shares(logit: np.ndarray, of_cluster: np.ndarray, own: np.ndarray) -> list[np.ndarray]:
-    """Return moments and products of what clusters share, as columns."""
+    """Return moments and products of the quantities of clusters, as columns."""
     pairs = len(own)
     share, gamma = 1 / (1 + np.exp(-logit[:, None])), of_cluster.reshape(pairs, -1)
     between = of_cluster[:, :1] * own[:, :2]
@@ -112,9 +112,9 @@ def swept(
     dtype: Any = jnp.float32,
     least_moved: float = 0.99,
 ) -> tuple[dict[str, np.ndarray], dict[str, float]]:
-    """Draw data given each pair's sites, and sweep these given the data.
+    """Draw data given each pair's sites, then sweep the sites given the data.
 
-    Returns the sites after, all of which have moved, and shares accepted.
+    Returns the sites afterwards, all of which have moved, and the acceptance rates.
     """
 
     def one_pair(key: jax.Array, sites: Any) -> Any:
@@ -138,7 +138,7 @@ def swept(
 
 
 def assert_no_drift(change: np.ndarray, said: str) -> None:
-    """Hold the mean change of every quantity against its standard error."""
+    """Compare the mean change of every quantity with its standard error."""
     z = change.mean(0) / (change.std(0) / np.sqrt(len(change)))
     print(said, f"largest z {np.abs(z).max():.2f} of {len(z)}")
     assert np.abs(z).max() < 6

@@ -1,4 +1,4 @@
-"""Small logs of every harness, in the structure in which each writes them."""
+"""Small logs of every harness, in its layout."""
 
 import gzip
 import json
@@ -16,7 +16,7 @@ import zstandard
 
 MODELS = ("acme/large", "acme/small", "zeta/tiny")
 RIGHT = {"acme/large": (1, 1, 1, 0), "acme/small": (1, 0, 1, 0), "zeta/tiny": (0, 0, 1, 0)}
-"""Answers of each model to four items: the same ones in every log."""
+"""Each model's answers to four items, the same in every log."""
 DATE = "2026-11-21T10-58-10.577750"
 
 
@@ -81,7 +81,7 @@ def write_zip(
     declared: int | None = None,
     spoilt: Callable[[bytes], bytes] = bytes,
 ) -> Path:
-    """Write an archive with Zstandard's method, which `zipfile` does not write everywhere.
+    """Write an archive compressed with Zstandard, which not every `zipfile` can write.
 
     `declared` is the size that is said to be unpacked; `spoilt` changes what is packed.
     """

@@ -1,4 +1,4 @@
-"""Results and logs of every kind, and what an accident or an attacker makes of them."""
+"""Results and logs of every kind, and ways to damage them by accident or on purpose."""
 
 import copy
 import gzip
@@ -19,7 +19,7 @@ from bayesirt.data.long_parquet_file import write_long_parquet
 from bayesirt.data.responses import Responses
 
 Edit = tuple[int, int]
-"""Which place is changed, and how."""
+"""The place of a change, and its kind."""
 Change = Callable[[bytes, Sequence[Edit]], bytes]
 LONG = "model,item,score,tokens,benchmark\na,p,1,9,x\na,q,0,,x\nb,p,0,7,x\nb,q,1,3,x\n"
 _DEEP = "as deep as a parser goes"
@@ -28,7 +28,7 @@ VALUES: tuple[Any, ...] = (
     " ", "1", "x", "é\n\x1b[2J", "a\0b", "\ud800", "=1+1", "n" * 9999, [], {}, [[1]], ["\ud800"],
     {"a": None}, [0.5, None], {"name": "x", "value": [1]}, _DEEP,
 )  # fmt: skip
-"""What may stand where a harness wrote something else."""
+"""Values that may replace any value in a log."""
 _BYTES = (b"\0", b"\xff", b"\xef\xbb\xbf", b'"', b"\n", b"\r", b",", b"[" * 2000, b"1" * 5000)
 COLUMNS: tuple[pa.Array, ...] = (
     pa.nulls(4), pa.array([1, 0, None, 1]), pa.array([0.5, float("nan"), 1e308, -1]),
@@ -49,7 +49,7 @@ COLUMNS: tuple[pa.Array, ...] = (
     pa.array([{"id": [1]}] * 4), pa.array([{"id": b"\xff"}] * 4),
     pa.array([{"output_tokens": [[1, 2], None]}] * 4), pa.array([{"output_tokens": "abc"}] * 4),
 )  # fmt: skip
-"""What may stand where a column was, of every type that Parquet has."""
+"""Columns of every Parquet type, which may replace any column."""
 _METADATA = (
     {"pandas": "[1]"}, {"pandas": '{"index_columns": 1}'}, {"pandas": b"\xff"},
     {"pandas": "[" * 9999}, {"bayesirt": "1"}, {"bayesirt": "99"}, {"bayesirt": "x"},
@@ -57,7 +57,7 @@ _METADATA = (
 
 
 def change_bytes(content: bytes, edits: Sequence[Edit]) -> bytes:
-    """Flip, cut, double, leave out or put in some bytes."""
+    """Flip, truncate, repeat, delete or insert some bytes."""
     for place, how in edits:
         at = place % (len(content) + 1)
         kind, size = how % 5, 1 + how // 5 % 40
@@ -76,7 +76,7 @@ def change_bytes(content: bytes, edits: Sequence[Edit]) -> bytes:
 
 
 def change_json(content: bytes, edits: Sequence[Edit]) -> bytes:
-    """Change values and keys of JSON, or of lines of JSON; every fourth edit is one of bytes."""
+    """Change values and keys of JSON or JSON Lines; every fourth edit changes bytes instead."""
     lines = content.splitlines()
     documents = [json.loads(line) for line in lines if line.strip()]
     for edit in edits:
@@ -88,14 +88,14 @@ def change_json(content: bytes, edits: Sequence[Edit]) -> bytes:
 
 
 def change_archive(content: bytes, edits: Sequence[Edit]) -> bytes:
-    """Change the JSON in an archive; every fourth edit is one of its bytes."""
+    """Change the JSON in an archive; every fourth edit changes its bytes instead."""
     inner = [edit for edit in edits if edit[1] % 4]
     changed = _rewritten(content, inner) if inner else content
     return change_bytes(changed, [(place, how // 4) for place, how in edits if how % 4 == 0])
 
 
 def change_parquet(content: bytes, edits: Sequence[Edit]) -> bytes:
-    """Change columns, their types and names; every fourth edit is one of bytes."""
+    """Change columns, their types and names; every fourth edit changes bytes instead."""
     table = pyarrow.parquet.read_table(io.BytesIO(content))
     for edit in edits:
         if edit[1] % 4 and table.num_columns:
@@ -126,7 +126,7 @@ def _change_node(documents: list[Any], place: int, how: int) -> None:
 
 
 def _nodes(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield every value below another: what holds it, and where."""
+    """Yield the container and the key of every nested value."""
     if isinstance(value, dict | list):
         for key in list(value) if isinstance(value, dict) else range(len(value)):
             yield value, key
@@ -134,7 +134,7 @@ def _nodes(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _rewritten(content: bytes, edits: Sequence[Edit]) -> bytes:
-    """Return an archive whose members are not compressed, with one of them changed."""
+    """Return the archive uncompressed, with one member changed."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     name = sorted(members)[edits[0][0] % len(members)]
@@ -179,7 +179,7 @@ CHANGES = {
 LOGS: dict[str, tuple[data.Write, Change]] = {
     name: (write, CHANGES.get(name, change_json)) for name, write in data.LOGS.items()
 }
-"""Of each log: what writes the one of a model, and what changes it."""
+"""For each log, a function that writes it for a model, and one that damages it."""
 
 
 def _long_lines() -> bytes:
@@ -194,7 +194,7 @@ def parquet(**columns: Any) -> bytes:
 
 
 def own_parquet() -> bytes:
-    """Return a long file as this package writes it, with lengths and benchmarks."""
+    """Return a long Parquet file written by this package, with lengths and benchmarks."""
     table = pd.read_csv(io.StringIO(LONG))
     responses = Responses.from_long(table.rename(columns={"model": "subject"}), latency="tokens",
                                     item_metadata=["benchmark"])  # fmt: skip
@@ -217,7 +217,7 @@ TABLES: dict[str, tuple[str, bytes, Change]] = {
     ),
     "own Parquet": ("r.parquet", own_parquet(), change_parquet),
 }
-"""Of each table: its name, what is in it, and what changes it."""
+"""For each table, its file name, its content, and a function that damages it."""
 Q_MATRICES: dict[str, tuple[str, bytes, Change]] = {
     "list": (
         "q.json",
@@ -231,4 +231,4 @@ Q_MATRICES: dict[str, tuple[str, bytes, Change]] = {
         change_json,
     ),
 }
-"""Which abilities items need, in the same way."""
+"""The same for Q-matrices."""

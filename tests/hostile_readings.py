@@ -1,7 +1,6 @@
-"""Readings of files that were changed: each ends in what was read, or in one sentence.
+"""Read damaged files: every reading must return a result or raise an error of one sentence.
 
-As a script, reads many of them, of one half of the readers, and prints what they took and what
-went wrong.
+As a script, read many files with one half of the readers, and print their times and failures.
 """
 
 import faulthandler
@@ -29,25 +28,25 @@ from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 
 Case = Callable[[list[hostile.Edit]], None]
-"""Changes a file and reads it."""
+"""A function that damages a file and reads it."""
 MOST_SECONDS = 10
-"""Of one case."""
+"""Limit for one case."""
 _MOST_OF_A_READER = 600
-"""Seconds until a case that does not end is told with its place, and all is given up."""
+"""Seconds until a case that hangs is reported with its traceback, and the script ends."""
 _MOST_WRONG = 5
 
 
 class Reader(NamedTuple):
-    """What is read, and how often.
+    """A kind of file to read, and the number of cases.
 
     Attributes
     ----------
     of : callable
-        From a folder and a name to a case.
+        Makes a case from a folder and a name.
     name : str
-        Among `hostile_data.LOGS`, `TABLES` or `Q_MATRICES`.
+        A key of `hostile_data.LOGS`, `TABLES` or `Q_MATRICES`.
     n_few, n_many : int
-        How many cases are tried: in seconds, and in the slow set.
+        Number of cases in the quick and in the slow tests.
     """
 
     of: Callable[[Path, str], Case]
@@ -57,7 +56,7 @@ class Reader(NamedTuple):
 
 
 def read_or_refuse(read: Callable[[], Any]) -> Any:
-    """Return what is read, or None after one sentence."""
+    """Return the result, or None after an error of one sentence."""
     try:
         return read()
     except ResponseError as error:
@@ -139,7 +138,7 @@ READERS = LOGS + TABLES
 
 
 def read_many(reader: Reader, root: Path) -> dict[str, Any]:
-    """Read a file after as many changes as there are cases, the same ones each time.
+    """Read a file after each of `n_many` random changes, with a fixed seed.
 
     Parameters
     ----------
@@ -150,7 +149,7 @@ def read_many(reader: Reader, root: Path) -> dict[str, Any]:
     Returns
     -------
     dict
-        The longest time of a case in seconds, and the first cases that went wrong.
+        The longest time of a case in seconds, and the first failures.
     """
     name = f"{reader.of.__name__}, {reader.name}"
     case, rng = reader.of(root, reader.name), random.Random(name)
@@ -169,7 +168,7 @@ def read_many(reader: Reader, root: Path) -> dict[str, Any]:
 
 
 def main(half: str) -> None:
-    """Read many changed files, and print for each reader what `read_many` tells; then megabytes."""
+    """Read many damaged files, and print the results of `read_many` and the peak memory in MB."""
     warnings.simplefilter("error")
     told = []
     for reader in {"logs": LOGS, "tables": TABLES}[half]:

@@ -1,4 +1,4 @@
-"""Joint Laplace approximations written out, for tests."""
+"""Joint Laplace approximations with dense matrices, for tests."""
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +29,7 @@ def curvature_at(problem, spread, point, *, observed=True) -> DenseCurvature:
 
 
 def as_matrix(problem: JointProblem, spread: jnp.ndarray, point: JointPoint) -> np.ndarray:
-    """Write an arrow matrix out, in the order of `Point`."""
+    """Return an arrow matrix as a dense matrix, in the order of `Point`."""
     expansion = expansion_at(problem, spread, point)
     arrow = arrow_at(problem, spread, point, expansion, observed=True)
     units, own, _ = arrow.own_factor.shape
@@ -78,7 +78,7 @@ def unit_vectors(point: JointPoint) -> list[JointPoint]:
 def assert_iterative_is_dense(
     problem: JointProblem, spread: jnp.ndarray, point: JointPoint
 ) -> None:
-    """Hold a solution by conjugate gradients, and its draws, against those of the whole matrix."""
+    """Compare conjugate-gradient solutions and draws with those of the dense matrix."""
     expansion = expansion_at(problem, spread, point, observed=False)
     iterative = IterativeCurvature(problem, spread, point, expansion)
     dense = curvature_at(problem, spread, point, observed=False)

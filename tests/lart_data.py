@@ -1,4 +1,4 @@
-"""Responses with lengths for LaRT's tests, drawn as Xu et al. (2026) draw theirs (section 5)."""
+"""Simulated responses with lengths, as in Xu et al. (2026), section 5."""
 
 from dataclasses import replace
 
@@ -38,13 +38,13 @@ def simulate_lart(
 
 
 def with_lengths(responses: Responses, log_latency: np.ndarray) -> Responses:
-    """Return responses whose lengths are those of a matrix of logarithms, NaN where missing."""
+    """Return responses with lengths from a matrix of log lengths, NaN where missing."""
     listed = responses.cells.listed()
     return replace(responses, latency=np.exp(log_latency[listed.subject, listed.item]))
 
 
 def some_missing(n_subjects: int, n_items: int, seed: int = 5) -> Responses:
-    """Return counts with missing cells, and lengths of which more are missing."""
+    """Return counts with missing cells, and lengths with further missing values."""
     rng = np.random.default_rng(seed)
     trials = rng.integers(1, 4, (n_subjects, n_items))
     trials *= rng.uniform(size=trials.shape) < 0.8

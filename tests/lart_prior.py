@@ -1,4 +1,4 @@
-"""LaRT's sites and prior, written a second time: as scipy knows them."""
+"""LaRT's sites and prior, written independently with SciPy."""
 
 import jax
 import jax.numpy as jnp
@@ -13,12 +13,12 @@ OF_MU = {"a": 0.5, "d": 2, "phi": 0.5, "omega": 10, "lam": 2, "delta": 0.5}
 OF_SIGMA = {"a": 0.5, "d": 2, "phi": 0.5, "omega": 2, "lam": 1, "delta": 0.5}
 OF_LEAN = 2
 LEANS = {"d": ("mu_b", "a", -1), "omega": ("mu_tau", "phi", 1)}
-"""By item parameter, the hyperparameter by which its mean leans on slopes, these, and the sign."""
+"""For each item parameter whose mean depends on slopes: hyperparameter, slopes, and sign."""
 WITHOUT_WRONG = tuple(name for name in OF_MU if name != "delta")
 
 
 def log_lengths(responses: Responses) -> np.ndarray:
-    """Return the logarithms of lengths as a matrix, NaN where there is none."""
+    """Return the log lengths as a matrix, NaN where missing."""
     matrix = np.full(responses.cells.shape, np.nan)
     listed = responses.cells.listed()
     matrix[listed.subject, listed.item] = np.log(responses.latency)
@@ -43,7 +43,7 @@ def some_sites(
 
 
 def unconstrained(sites: Sites) -> dict[str, jax.Array]:
-    """Return the sites as NumPyro moves them."""
+    """Return the unconstrained sites, as NumPyro moves them."""
     free = dict(sites)
     free["rho"] = np.log((1 + sites["rho"]) / (1 - sites["rho"]))
     for name in sites:
@@ -68,7 +68,7 @@ def log_prior(s: Sites) -> float:
 
 
 def mean_of(name: str, s: Sites) -> np.ndarray:
-    """Return the mean of the prior of an item parameter, which may lean on the items' slopes."""
+    """Return the prior mean of an item parameter, which may depend on the items' slopes."""
     if name not in LEANS:
         return np.asarray(s[f"mu_{name}"])
     lean, slopes, sign = LEANS[name]
@@ -76,6 +76,6 @@ def mean_of(name: str, s: Sites) -> np.ndarray:
 
 
 def log_jacobian(s: Sites) -> float:
-    """Return the log Jacobian of the way from unconstrained sites to these."""
+    """Return the log Jacobian of the map from unconstrained to constrained sites."""
     of_spreads = sum(np.log(v) for name, v in s.items() if name.startswith("sigma_"))
     return float(np.log((1 - s["rho"] ** 2) / 2) + np.log(s["lam"]).sum() + of_spreads)

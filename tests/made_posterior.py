@@ -1,4 +1,4 @@
-"""Posteriors of draws that nobody had to sample."""
+"""Posteriors made from given draws, without sampling."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -50,7 +50,7 @@ def of_four_chains(
 
 
 def of_two_abilities() -> Posterior:
-    """Return draws that checks of one ability refuse."""
+    """Return a posterior that checks of one ability refuse."""
     slopes = np.zeros((1, 2, 3, 2))
     sites = {"theta": slopes, "a": slopes, "d": slopes[..., 0]}
     dims = {"theta": ["subject", "ability"], "a": ["item", "ability"], "d": ["item"]}

@@ -1,4 +1,4 @@
-"""Make the runs in `tests/stored` again: `python tests/make_stored.py`, in about a minute.
+"""Recreate the runs in `tests/stored`: `python tests/make_stored.py`, about a minute.
 
 Tests of rankings, checks, reports and commands read them, and so compile no sampler.
 """
@@ -24,7 +24,7 @@ STATISTICS = ("lp", "acceptance_theta")
 
 
 def clustered_responses() -> Responses:
-    """Return answers of ten LLMs of three runs each, of which those of one are all but equal."""
+    """Return answers of ten LLMs with three runs each; runs of one LLM are nearly equal."""
     rng = np.random.default_rng(1)
     theta = np.repeat(np.linspace(-1.5, 1.5, 10), 3) + 0.2 * rng.normal(size=30)
     p = 1 / (1 + np.exp(-1.5 * (theta[:, None] - rng.normal(size=20))))
@@ -33,7 +33,7 @@ def clustered_responses() -> Responses:
 
 
 def thinned(posterior: Posterior, every: int, first: int) -> Posterior:
-    """Return some draws of each chain, rounded, with few statistics."""
+    """Return some draws of each chain, rounded, with only a few statistics."""
     parts = posterior.tree.to_dict()
     parts["/sample_stats"] = parts["/sample_stats"][list(STATISTICS)]
     for name in ("/posterior", "/sample_stats"):
@@ -43,7 +43,7 @@ def thinned(posterior: Posterior, every: int, first: int) -> Posterior:
 
 
 def store(name: str, responses: Responses, every: int, files: set[str]) -> None:
-    """Keep every so manieth draw, from the first one on with which they are sound."""
+    """Thin the draws, starting from the first offset with which the verdict is sound."""
     run = rank_responses(responses, Settings(draws=DRAWS))
     some = [thinned(run.posterior, every, first) for first in range(every)]
     kept = next((own for own in some if own.verdict.sound), some[0])
@@ -58,7 +58,7 @@ def store(name: str, responses: Responses, every: int, files: set[str]) -> None:
 
 
 def packed(path: Path) -> None:
-    """Write a file again with its numbers compressed."""
+    """Rewrite a file with its numbers compressed."""
     with xr.open_datatree(path, engine="h5netcdf") as tree:
         tree.load()
     how = {"zlib": True, "complevel": 9, "shuffle": True}

@@ -1,4 +1,4 @@
-"""Simulated answers of several abilities, shared by the tests of MIRT, FPC and dimension."""
+"""Simulated answers with several abilities, for tests of MIRT, FPC and dimension."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from bayesirt.likelihood.cell_sums import DenseLayout
 
 
 class Simulated(NamedTuple):
-    """Answers and the parameters they were drawn with."""
+    """Answers and their true parameters."""
 
     responses: Responses
     theta: np.ndarray
@@ -34,7 +34,7 @@ def simulated(
     mean: float = 0.0,
     sd: float = 1.0,
 ) -> Simulated:
-    """Draw slopes about 1 for the first ability and about 0 for others, with sd .3 and .6."""
+    """Draw slopes around 1 for the first ability and around 0 for others, with sd .3 and .6."""
     rng = np.random.default_rng(seed)
     a = rng.normal(size=(n_items, n_abilities)) * 0.6
     a[:, 0] = 1 + a[:, 0] / 2
@@ -46,7 +46,7 @@ def simulated(
 
 
 def some_layout(n_subjects: int, n_items: int) -> DenseLayout:
-    """Return counts of up to two trials, of which some are none."""
+    """Return counts of zero to two trials."""
     rng = np.random.default_rng(4)
     trials = rng.integers(0, 3, (n_subjects, n_items))
     successes = rng.binomial(trials, 0.6)
@@ -56,7 +56,7 @@ def some_layout(n_subjects: int, n_items: int) -> DenseLayout:
 def known_of(
     data: Simulated, positions: np.ndarray, error: float = 0.0, seed: int = 0
 ) -> KnownItems:
-    """Return some items as if they had been calibrated with normal errors."""
+    """Return the true items with normal calibration errors."""
     rng = np.random.default_rng(seed)
     n, k = len(positions), data.a.shape[1]
     off = error * rng.normal(size=(n, k + 1))
@@ -69,6 +69,6 @@ def known_of(
 
 
 def rotated_to(a: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Return the rotation Q for which a Q is closest to the target (Procrustes)."""
+    """Return the rotation Q that brings a Q closest to the target (Procrustes)."""
     u, _, vt = np.linalg.svd(a.T @ target)
     return u @ vt

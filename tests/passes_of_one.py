@@ -1,4 +1,4 @@
-"""Passes over responses that one ability explains, as several tests ask for them."""
+"""Passes over responses for models of one ability, used by several tests."""
 
 from typing import Any
 

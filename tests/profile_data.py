@@ -1,4 +1,4 @@
-"""Ability profiles for tests, from draws that nobody had to sample."""
+"""Ability profiles made from given draws, without sampling."""
 
 from dataclasses import asdict
 from typing import Any
@@ -64,7 +64,7 @@ def _named(kind: str, n: int, first: tuple[str, ...]) -> list[str]:
 
 
 def _q_matrix(rng: np.random.Generator, n_items: int, abilities: list[str]) -> QMatrix:
-    """Return a matrix in which the first abilities are needed by many items, the last by few."""
+    """Return a matrix where many items need the first abilities, and few the last."""
     n = len(abilities)
     needs = rng.uniform(size=(n_items, n)) < 0.5 * np.linspace(1, 0, n) ** 3
     needs[needs.sum(1) == 0, 0] = True

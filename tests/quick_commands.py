@@ -1,4 +1,4 @@
-"""Commands that write, without the fits before: each writes as it does after one."""
+"""Commands that write their usual output, without fitting first."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -24,7 +24,7 @@ from bayesirt.ranking.run_folder import load_run, save_run
 from bayesirt.ranking.settings import Settings
 
 OLD, NEW = (f"<!doctype html><title>{age}</title>{' ' * 9999}" for age in ("old", "new"))
-"""Pages that a command finds and that it writes, larger than what a full disk may still take."""
+"""A page larger than the space left on the full disk of the tests."""
 
 
 class Command(NamedTuple):

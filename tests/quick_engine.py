@@ -1,4 +1,4 @@
-"""An engine that other processes can be sent, and that draws without compiling a sampler."""
+"""A picklable engine that draws without compiling a sampler."""
 
 import jax
 import numpy as np
@@ -10,7 +10,7 @@ from bayesirt.models import ResponseModel
 
 
 def draw_at_once(responses: Responses, key: jax.Array) -> Posterior:
-    """Draw around what answers say of subjects and items, which makes ranks of the truth."""
+    """Draw around simple estimates of subjects and items, which reproduce the true ranks."""
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
     successes, trials = responses.cells.matrices()
     shares = [
@@ -34,7 +34,7 @@ def draw_near(
     init: PointEstimate | None = None,
     options: RunOptions | None = None,
 ) -> Posterior:
-    """Stand in for `sample_posterior` of the 2PL: normal draws about a point estimate."""
+    """Replace `sample_posterior` for the 2PL by normal draws around a point estimate."""
     options = options or RunOptions()
     method, _ = plan_engine(engine, responses, model=model, options=options)
     point = fit_point(responses, model=model) if init is None else init

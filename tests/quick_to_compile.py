@@ -1,7 +1,7 @@
-"""Print the XLA flags with which tests compile quickly: they compile more than they compute.
+"""Print XLA flags that make compiling quick: tests spend more time on it than on computing.
 
-XLA's fusion emitters take most of the time. Later versions of jaxlib can no longer leave them out,
-and end the process at a flag that they do not know.
+XLA's fusion emitters take most of the time. Later versions of jaxlib cannot disable them, and abort
+the process if they do not know a flag.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Other processes, without any: what they are sent and send back is pickled, and done at once."""
+"""A stand-in for worker processes: pickles tasks and results, and runs them at once."""
 
 import pickle
 from concurrent.futures import Executor, Future
@@ -10,7 +10,7 @@ from bayesirt.studies import tasks
 
 
 class AtOnce(Executor):
-    """Runs in this process what it is given, as it comes out of a pickle."""
+    """Unpickles what it is given, and runs it in this process."""
 
     def submit(self, function, /, *arguments):
         sent, received = pickle.loads(pickle.dumps((function, arguments)))
@@ -20,5 +20,5 @@ class AtOnce(Executor):
 
 
 def without_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let studies that ask for other processes send their work through pickles alone."""
+    """Let studies run their tasks in this process, through pickles."""
     monkeypatch.setattr(tasks, "_pool", lambda *_: nullcontext(AtOnce()))

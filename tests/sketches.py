@@ -1,4 +1,4 @@
-"""Pictures of reports as most tests have them: their words alone, as Matplotlib takes seconds."""
+"""Sketches of a report's pictures: their words only, because Matplotlib takes seconds."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,13 +16,13 @@ _SKETCH = Markup(
 
 
 def sketch(figure: Figure, title: str) -> Markup:
-    """Stand in for `svg`."""
+    """Replace `svg`."""
     return _SKETCH.format(title, " ".join(text.get_text() for text in figure.findobj(Text)))
 
 
 @contextmanager
 def pictures_by(draw: Callable[[Figure, str], Markup]) -> Iterator[None]:
-    """Let reports sketch their pictures, or draw them."""
+    """Choose the function that draws the pictures of reports."""
     with ExitStack() as stack:
         for module in (bank_html, gate_html, item_part, pictures, profile_html):
             stack.enter_context(patch.object(module, "svg", draw))

@@ -1,4 +1,4 @@
-"""Small responses, the same in another layout, and numbers of 32 bits, as many tests need them."""
+"""Small responses, sparse copies of them, and 32-bit arithmetic, used by many tests."""
 
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -23,7 +23,7 @@ EXTREMES = {
     "separated": np.tri(4, 3, -1),
     "half empty": np.where(np.eye(4, 3) > 0, 1, [[np.nan, 0, 1]]),
 }
-"""Answers that say little of some subject or item."""
+"""Answers with little information about some subject or item."""
 each_extreme = pytest.mark.parametrize(
     ("priors", "y"),
     [(PRIORS[0], y) for y in EXTREMES.values()] + [(p, EXTREMES["separated"]) for p in PRIORS[1:]],
@@ -54,7 +54,7 @@ def as_sparse(responses: Responses) -> Responses:
 
 
 def in_32_bits() -> AbstractContextManager[None]:
-    """Compute in 32 bits, as where nobody asked JAX for more."""
+    """Compute in 32 bits, which is JAX's default."""
     if hasattr(jax, "enable_x64"):
         return jax.enable_x64(False)
     return jax.experimental.disable_x64()

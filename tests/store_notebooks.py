@@ -1,6 +1,6 @@
-"""Run the notebooks and keep their outputs, small and without noise: `make notebooks`.
+"""Run the notebooks and store their outputs, small and without noise: `make notebooks`.
 
-With names, such as `python tests/store_notebooks.py 07`, only those that begin so.
+With prefixes of names, such as `python tests/store_notebooks.py 07`, run only those.
 """
 
 import base64
@@ -23,17 +23,17 @@ CACHE = {
     "JAX_COMPILATION_CACHE_DIR": str(Path(__file__).parents[1] / ".jax_cache"),
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
 }
-"""Of compiled code: the one that tests use."""
+"""Compilation cache, shared with the tests."""
 
 
 def mark_of(notebook: NotebookNode) -> dict[str, str]:
-    """Return what outputs belong to: the version, and a digest of the cells with code."""
+    """Return what the outputs depend on: the version, and a digest of the code cells."""
     code = "\0".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
     return {"version": __version__, "code": hashlib.sha256(code.encode()).hexdigest()}
 
 
 def compact(picture: str) -> str:
-    """Return a PNG, as text, with a palette."""
+    """Return a PNG with a palette, in base64."""
     packed = io.BytesIO()
     with Image.open(io.BytesIO(base64.b64decode(picture))) as image:
         palette = {"method": Image.Quantize.MAXCOVERAGE, "dither": Image.Dither.NONE}
@@ -42,7 +42,7 @@ def compact(picture: str) -> str:
 
 
 def kept(output: NotebookNode) -> NotebookNode | None:
-    """Return an output without noise, if there is something to read."""
+    """Return an output without noise, or None if nothing is left."""
     if output.output_type == "stream":
         return None if output.name == "stderr" else output
     if "image/png" in output.data:

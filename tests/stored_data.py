@@ -1,4 +1,4 @@
-"""Long tables of counts that tests put into files and read again."""
+"""Long tables of counts that tests write to files and read back."""
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ ROLES = {"subject": "model", "item": "item", "score": "successes", "trials": "tr
 
 
 def counts(seed: int = 0) -> pd.DataFrame:
-    """Return 0 to 3 trials of 31 subjects and 20 items, in any order, some of them not run."""
+    """Return 0 to 3 trials of 31 subjects and 20 items, shuffled, with some cells missing."""
     rng = np.random.default_rng(seed)
     subject, item = np.nonzero(rng.uniform(size=(31, 20)) < 0.8)
     trials = rng.integers(0, 4, len(subject))

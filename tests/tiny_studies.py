@@ -1,6 +1,6 @@
-"""Every study in small, with quick estimates in place of what takes long.
+"""A small version of every study, with quick substitutes for the slow parts.
 
-A stand-in is patched into the module whose work it does; that work itself is tested elsewhere.
+Each substitute is patched into a module; other tests cover what it replaces.
 """
 
 from collections.abc import Callable
@@ -59,7 +59,7 @@ LART = studies.LaRTDesign(
 SPARSE = studies.SparseDesign(1, 2, 0, (0.0, 0.4, 0.7), (1.0, 3.0, 5.0))
 SUFFIXES = ("_one", "_zero")
 NAMES = [f"s{k // 2}{SUFFIXES[k % 2]}" for k in range(20)]
-"""Subjects of a matrix with lengths, two rows of each."""
+"""Subjects of a matrix with lengths, two rows for each."""
 
 
 def lart_matrix() -> Responses:
@@ -79,7 +79,7 @@ def made_point(q: QMatrix, theta: np.ndarray, se: float = 0.3, **own: float) -> 
 
 
 def by_shares(division: Division, *, key: object, trained: int) -> Fits:
-    """Return logits of accuracies as the estimates of all models, at once."""
+    """Return logits of accuracies as the estimates of all models."""
     of_ability, overall = accuracies(division.responses, division.q.needs)
     theta = logit(np.clip(np.nan_to_num(of_ability, nan=0.5), 0.02, 0.98))
     one = QMatrix.from_arrays(np.ones((division.q.n_items, 1)), division.q.items)
@@ -93,7 +93,7 @@ def by_shares(division: Division, *, key: object, trained: int) -> Fits:
 
 
 def nearly_known(model: str, n_items: int) -> Posterior:
-    """Return a posterior whose four draws are the true items of seed 0 but for a little noise."""
+    """Return a posterior with four draws: the true items of seed 0 plus a little noise."""
     rng = np.random.default_rng(0)
     truth = draw_items(model, n_items, rng)
     noise = 0.01 * rng.normal(size=(1, 4, n_items))
@@ -108,7 +108,7 @@ def nearly_known(model: str, n_items: int) -> Posterior:
 
 
 def made_chain(chain: Chain, order, **options):
-    """Yield steps whose predictions are off by 1 point under FPC and by 2 under the other."""
+    """Yield steps whose predictions are off by 1 point with FPC and by 2 with the other."""
     of, test = chain.of, chain.test
     n_first = first_benchmarks(of, order, chain.n_abilities)
     for step, name in enumerate(order[n_first:], 1):
@@ -127,7 +127,7 @@ def made_chain(chain: Chain, order, **options):
 
 
 def quick_fit(name: str, responses: Responses) -> PointEstimate:
-    """Stand in for `fit_model` where a folder's flow is tested: nothing is compiled."""
+    """Replace `fit_model` without compiling anything."""
     cells = Cells.of(responses)
     own, other = (cells.successes.sum(axis) + 0.5 for axis in (1, 0))
     n, j = cells.trials.shape
@@ -146,7 +146,7 @@ def quick_fit(name: str, responses: Responses) -> PointEstimate:
 
 
 def by_logits(responses: Responses) -> PointEstimate:
-    """Return logits of means as an estimate, at once."""
+    """Return logits of means as an estimate."""
     successes, trials = responses.cells.matrices()
     theta, d = (logit((successes.sum(k) + 0.5) / (trials.sum(k) + 1)) for k in (1, 0))
     values = {"theta": ("subject", theta), "a": ("item", np.ones_like(d)), "b": ("item", -d)}
@@ -176,11 +176,11 @@ STUDIES: dict[str, Callable[..., Study]] = {
     "lart": _lart,
     "sparse": lambda **options: studies.sparse_study(SPARSE, **options),
 }
-"""By name, what does a study: it takes a key, and how it is run."""
+"""Functions that run each study, given a key and running options."""
 
 
 def at_once(patch: pytest.MonkeyPatch) -> None:
-    """Let quick estimates stand in for what takes long."""
+    """Replace the slow parts by quick estimates."""
     for module in (abilities_unseen, abilities_consistency):
         patch.setattr(module, "fit_all", by_shares)
     patch.setattr(cat_module, "draw_items", draw_known)
