@@ -108,7 +108,7 @@ def test_abilities_order_subjects_like_the_truth():
 
 @pytest.mark.slow
 def test_paper_settings_predict_unseen_items_of_real_data(shared):
-    """Papers/003 report areas of .77 to .89, within each subject; here within each item."""
+    """Zhang et al. (2026) report areas of .77 to .89 within subjects; these are within items."""
     data = np.load(shared / "data" / "qmatrix_frcsub.npz")
     q = QMatrix.from_arrays(data["Q"], data["items"], data["Q_names"])
     responses = Responses.from_arrays(data["Y"], items=data["items"])
