@@ -1,4 +1,4 @@
-"""Draw what the default priors of the 2PL say: `python docs/draw_priors.py`."""
+"""Draw from the default priors of the 2PL: `python docs/draw_priors.py`."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ BLUE = "#0b5394"
 
 
 def draw() -> None:
-    """Write the picture of abilities, proportions correct and accuracies in a few suites."""
+    """Save the picture of abilities, proportions correct and accuracies in a few suites."""
     predictive = Predictive(TwoPL(), num_samples=SUITES)
     drawn = predictive(jax.random.key(0), jnp.ones((MODELS, QUESTIONS), int))
     right = np.asarray(drawn["successes"])

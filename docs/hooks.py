@@ -1,4 +1,4 @@
-"""What the site takes from the project itself: notebooks, names, commands and the bibliography."""
+"""Pages that are generated from the project: notebooks, names, commands and the bibliography."""
 
 import base64
 import re
@@ -21,12 +21,12 @@ _FIELD = re.compile(r"(\w+) = \{((?:[^{}]|\{[^{}]*\})*)\}")
 
 
 def on_config(config: MkDocsConfig) -> None:
-    """Let pages that are opened as files be searched too, without a script from elsewhere."""
+    """Make search work for pages opened as files, without external scripts."""
     config.extra["polyfills"] = ["search_from_files.js"]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are made of other files."""
+    """Add the generated pages."""
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         text, pictures = _page_of(nbformat.read(path, as_version=4), path.stem)
         files.append(File.generated(config, f"notebooks/{path.stem}.md", content=text))
@@ -38,12 +38,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_page: object) -> str:
-    """Have mkdocstrings look for each exported name where it is defined."""
+    """Point mkdocstrings to the module that defines each exported name."""
     return _NAME.sub(_described, markdown)
 
 
 def on_page_content(html: str, **_page: object) -> str:
-    """Write formulas in MathML, which browsers draw; an anchor of a name is not a link."""
+    """Convert formulas to MathML, which browsers render, and unlink the anchors of names."""
     return _FORMULA.sub(_drawn, html).replace('<a href="" id="', '<a id="')
 
 
@@ -87,25 +87,25 @@ def _fenced(text: str, language: str) -> str:
 
 
 def _plain_table(html: str) -> str:
-    """Return a table without the looks that pandas gives it, so that it has the site's."""
+    """Return a table without pandas' styling, so that the site's styles apply."""
     html = re.sub(r"<style scoped>.*?</style>", "", html, flags=re.DOTALL)
     html = html.replace('<table border="1" class="dataframe">', "<table>")
     return f'<div class="output">\n{html}\n</div>'
 
 
 def _commands() -> str:
-    """Return the command line as typer documents it."""
+    """Return typer's documentation of the command line."""
     command = ["-m", "typer", "bayesirt.cli.commands", "utils", "docs", "--name", "bayesirt"]
     done = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=True)
     return done.stdout.replace("# `bayesirt`\n", "# Commands\n", 1)
 
 
 def _bibliography() -> str:
-    """Return the entries of the one file of references, as people read them."""
+    """Return the bibliography in readable form."""
     text = (ROOT / "bayesirt" / "report" / "references.bib").read_text("utf-8")
     entries = [_entry(dict(_FIELD.findall(entry))) for entry in text.strip().split("\n\n")]
     start = (
-        "# Bibliography\n\nWhat the package's methods are taken from. `bayesirt cite run/` prints "
+        "# Bibliography\n\nThe sources of the package's methods. `bayesirt cite run/` prints "
     )
     return f"{start}those that a run has used, as BibTeX.\n\n" + "\n".join(entries) + "\n"
 
