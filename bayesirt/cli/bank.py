@@ -27,7 +27,7 @@ bank = typer.Typer(
 
 
 class AnchorsBy(StrEnum):
-    """What anchors are chosen by."""
+    """Ways to choose anchors."""
 
     clusters = "clusters"
     random = "random"
@@ -55,8 +55,8 @@ ChosenBy = Annotated[
     typer.Option(
         "--anchors-by",
         help="How to choose anchors: clusters of similar items (Habba et al., 2026); design, for "
-        "the "
-        "least expected variance of the score; most information; steepest slopes; or at random.",
+        "the lowest expected variance of the score; highest information; highest discrimination; "
+        "or at random.",
     ),
 ]
 NumberOfAbilities = Annotated[
@@ -167,7 +167,7 @@ def review(
     from bayesirt.report.terminal_bank import print_review, review_as_json
 
     if report is not None and report.suffix != ".html":
-        raise ResponseError(f"--report writes a page; name it {one_line(report.stem)}.html")
+        raise ResponseError(f"--report writes an HTML page; name it {one_line(report.stem)}.html")
     kept = read_bank(folder)
     found = review_bank(kept, key=jax.random.key(seed), announce=_announce(not (quiet or as_json)))
     if report is not None:
@@ -210,7 +210,7 @@ def score_subjects(
 
 
 def _announce(talk: bool) -> Callable[[str], None] | None:
-    """Return what says on a terminal's stderr what is being done."""
+    """Return a function that prints each step on stderr, if it is a terminal."""
     if not (talk and sys.stderr.isatty()):
         return None
     return lambda text: typer.echo(f"{text} ...", err=True)

@@ -91,8 +91,8 @@ def check(
 
 
 _SELDOM = (50_000, 20, 50)
-"""When Python looks for cycles of rubbish. A command makes few; tracing would have it look all
-the time, a tenth of the seconds of `rank`."""
+"""Thresholds of Python's garbage collector. A command creates few cycles, but tracing would trigger
+collections all the time, a tenth of the run time of `rank`."""
 
 
 def _fail(message: str) -> NoReturn:
@@ -101,14 +101,14 @@ def _fail(message: str) -> NoReturn:
 
 
 def _say_warning(message: Warning | str, *_place: Any, **_more: Any) -> None:
-    """Say on stderr what is to be heeded, without the place in the code."""
+    """Print a warning on stderr without the line of code that raised it."""
     typer.echo(f"warning: {message}", err=True)
 
 
 def main() -> None:
-    """Run the command line; bad input is one sentence on stderr and exit code 2."""
+    """Run the command line; bad input gives one sentence on stderr and exit code 2."""
     gc.set_threshold(*_SELDOM)
-    atexit.register(gc.freeze)  # nor once more for all that goes away with the process
+    atexit.register(gc.freeze)  # Skips a last collection when the process ends.
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _say_warning

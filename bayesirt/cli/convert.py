@@ -35,7 +35,7 @@ def convert(
     from bayesirt.data.long_parquet_file import check_place
 
     check_place(out, overwrite=overwrite)
-    # What is left on disk has no lengths and costs.
+    # Responses that are kept on disk have no lengths or costs.
     responses, found = read_found(results, replace(reading, out_of_core=False), talk=not quiet)
     responses.to_parquet(out, overwrite=overwrite)
     if quiet:

@@ -1,4 +1,4 @@
-"""Commands that look at a run that `rank` wrote."""
+"""Commands that read a run that `rank` wrote."""
 
 import json
 from enum import StrEnum
@@ -17,7 +17,7 @@ RunFolder = Annotated[Path, typer.Argument(help="A folder that rank wrote.")]
 
 
 class Format(StrEnum):
-    """Of the ranking, for other documents."""
+    """Formats in which a ranking is exported."""
 
     markdown = "markdown"
     latex = "latex"
@@ -121,7 +121,7 @@ def separate(
     from bayesirt.report.terminal import print_separation
 
     if names and len(names) != 2:
-        raise ResponseError(f"name two, or none, got {len(names)}")
+        raise ResponseError(f"name two to compare, or none, got {len(names)}")
     loaded = load_run(run)
     posterior, ranking = loaded.posterior, loaded.ranking
     if names:
@@ -169,7 +169,7 @@ def export(
 
 
 def _warned(ranking: "Ranking") -> dict[str, Any]:
-    """Return what must be read before anything else, where there is any, for JSON."""
+    """Return the warnings of a ranking for JSON, or nothing if it has none."""
     return {"warnings": list(ranking.warnings)} if ranking.warnings else {}
 
 
@@ -180,13 +180,14 @@ def keep(
         unset(
             "-n",
             min=1,
-            help="How many; by default the fewest that tell 95% of the pairs apart that all do.",
+            help="How many; by default the fewest that separate 95% of the pairs that all "
+            "questions separate.",
         ),
     ] = None,
     out: Annotated[Path | None, unset(help="CSV file to write the items to.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the questions to keep: those few that tell the models apart nearly as well as all."""
+    """List the few questions that separate the models nearly as well as all of them."""
     prepare_jax(1)
     from bayesirt.data.whole_file import write_whole
     from bayesirt.ranking.kept_items import keep_items
@@ -210,11 +211,11 @@ def plot(
     run: RunFolder,
     picture: Annotated[
         str | None,
-        typer.Argument(help="A picture of the report; by default their names are listed."),
+        typer.Argument(help="Name of a picture of the report; omit to list the names."),
     ] = None,
     out: Annotated[Path | None, unset(help="SVG, PDF or PNG file; by default PICTURE.svg.")] = None,
 ) -> None:
-    """Draw a picture of a run's report into a file."""
+    """Save a picture of a run's report to a file."""
     prepare_jax(1)
     from bayesirt.ranking.run_folder import load_run
     from bayesirt.report.pictures import pictures_of, plot_run, title_of, write_picture

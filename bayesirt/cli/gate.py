@@ -1,4 +1,4 @@
-"""The `gate` command: whether the candidate regressed, or whether that is not known yet."""
+"""The `gate` command: whether the candidate has regressed, or whether that is still undecided."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -23,7 +23,7 @@ PASSES, REGRESSION, UNDECIDED = 0, 1, 3
 
 
 class IfUndecided(StrEnum):
-    """What an undecided verdict means to a script."""
+    """How an undecided verdict sets the exit code."""
 
     report = "report"
     passes = "pass"
@@ -32,18 +32,18 @@ class IfUndecided(StrEnum):
 
 NewResults = Annotated[
     Path | None,
-    typer.Argument(help="Results of the candidate, if they are in a file or folder of their own."),
+    typer.Argument(help="Results of the candidate, if they are in a separate file or folder."),
 ]
 Baseline = Annotated[str | None, unset(help="Model to compare with.")]
 Candidates = Annotated[
     list[str],
-    unset(help="Model to judge. Repeatable: claims are then right for all of them at once."),
+    unset(help="Model to judge. Repeatable: verdicts then hold for all of them jointly."),
 ]
 Margin = Annotated[
     float,
     typer.Option(
-        help="Largest drop that is acceptable: 0.02 is two points. Of grades and scores, in their "
-        "own unit."
+        help="Largest acceptable drop: 0.02 is two points. For grades and scores, in their own "
+        "unit."
     ),
 ]
 Group = Annotated[
@@ -54,18 +54,18 @@ History = Annotated[
     Path | None,
     unset(
         help="A folder that rank wrote for this suite, or an item bank: calibrated questions "
-        "sharpen the comparison, most where the two answered different ones."
+        "sharpen the comparison, most where the models answered different ones."
     ),
 ]
 State = Annotated[
-    Path | None, unset(help="State file for a verdict that stays right however often you look.")
+    Path | None, unset(help="State file for a verdict that stays valid however often you look.")
 ]
 Together = Annotated[
     int,
     typer.Option(
         min=1,
-        help="How many metrics or suites are judged together, each by its own call: claims are "
-        "then right for all of them at once.",
+        help="Number of metrics or suites, each judged by a separate call: verdicts then hold for "
+        "all of them jointly.",
     ),
 ]
 Cheaper = Annotated[
@@ -103,7 +103,7 @@ def gate(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Say whether a candidate scores worse than a baseline, or whether that is undecided.
+    """Test whether a candidate scores worse than a baseline.
 
     Exit code 0: it passes. 1: it regressed. 3: undecided. 2: bad input.
     """
@@ -158,7 +158,7 @@ def _read(
     candidate: list[str],
     talk: bool,
 ) -> "tuple[Responses, str, list[str]]":
-    """Read one input or two, and find out who is compared with whom."""
+    """Read one or two inputs, and return the responses, the baseline and the candidates."""
     if results is None:
         raise ResponseError(
             "name one results file, or two: those of the baseline and the candidate"
@@ -200,7 +200,7 @@ def _history(folder: Path, seed: int) -> "Posterior | Through":
 
 
 def _look(found: "Gate", state: Path) -> "Gate":
-    """Bet on the answers that are new since the last look, and write down what that brought."""
+    """Bet on the answers that are new since the last look, and save the evidence."""
     from dataclasses import replace
 
     from bayesirt.ranking.sequential_evidence import load_evidence, look_again

@@ -13,11 +13,11 @@ Minutes = Annotated[
 ]
 Dates = Annotated[
     Path | None,
-    unset(help="File with the columns subject and date, for the time in which horizons double."),
+    unset(help="File with the columns subject and date, for the doubling time of horizons."),
 ]
 ErrorOfMinutes = Annotated[
     float,
-    typer.Option("--minutes-error", min=0, help="Standard deviation of the error of log minutes."),
+    typer.Option("--minutes-error", min=0, help="Standard deviation of the error in log minutes."),
 ]
 OutTable = Annotated[Path | None, unset("--out", help="CSV file to write.")]
 OutPicture = Annotated[Path | None, unset("--picture", help="SVG, PDF or PNG file to draw.")]
@@ -32,7 +32,7 @@ def horizon(
     picture: OutPicture = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show how long a task each subject gets done, in minutes of a human."""
+    """Show how long a task each subject can complete, in human minutes."""
     prepare_jax(1)
     from bayesirt.data.readers.subject_facts import dates_of_file, minutes_of_file
     from bayesirt.data.whole_file import write_whole

@@ -1,4 +1,4 @@
-"""The `next-item` command: adaptive testing on the items of a run, or on those of a bank."""
+"""The `next-item` command: adaptive testing on the items of a run or of a bank."""
 
 from collections.abc import Sequence
 from pathlib import Path

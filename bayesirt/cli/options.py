@@ -1,4 +1,4 @@
-"""What the commands may be told, what each prepares, and how it prints JSON."""
+"""Options that commands share, JAX settings, and JSON output."""
 
 import inspect
 import json
@@ -14,14 +14,14 @@ from bayesirt.cli.standard_input import piped
 
 
 def unset(*names: str, **told: Any) -> Any:
-    """Return an option of which no default is shown, as there is none or the text tells it."""
+    """Return an option whose default is not shown: it has none, or its help states it."""
     return typer.Option(*names, show_default=False, **told)
 
 
 def signed(
     run: Callable[..., None], command: Callable[..., Any], ordered: Sequence[inspect.Parameter]
 ) -> Callable[..., None]:
-    """Let a function be taken for a command: its name, its help, and options in this order."""
+    """Give a function the name and help of a command, and options in this order."""
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     run.__annotations__ = {p.name: p.annotation for p in ordered}
     run.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
@@ -29,7 +29,7 @@ def signed(
 
 
 class ItemsIn(StrEnum):
-    """Where the items of a wide table stand."""
+    """Whether the items of a wide table are its rows or its columns."""
 
     rows = "rows"
     columns = "columns"
@@ -45,7 +45,7 @@ class Duplicates(StrEnum):
 
 
 class PriorKind(StrEnum):
-    """Kinds of priors on items."""
+    """Kinds of item priors."""
 
     hierarchical = "hierarchical"
     fixed = "fixed"
@@ -63,7 +63,7 @@ class PointChoice(StrEnum):
 
 
 class Repeats(StrEnum):
-    """Whether runs of a question go together."""
+    """Whether a subject's runs of a question are dependent."""
 
     auto = "auto"
     dependent = "dependent"
@@ -71,7 +71,7 @@ class Repeats(StrEnum):
 
 
 class ScoreKind(StrEnum):
-    """What scores are."""
+    """Kinds of scores."""
 
     binary = "binary"
     graded = "graded"
@@ -89,7 +89,7 @@ class EngineChoice(StrEnum):
 
 
 class Structure(StrEnum):
-    """How abilities go together."""
+    """How abilities relate to each other."""
 
     auto = "auto"
     correlated = "correlated"
@@ -106,14 +106,14 @@ class ProfileEngine(StrEnum):
 
 
 class NextBy(StrEnum):
-    """What the next item is chosen by."""
+    """Criteria for the next item."""
 
     information = "information"
     variance = "variance"
 
 
 class Slopes(StrEnum):
-    """What discriminations may be."""
+    """Constraints on discriminations."""
 
     positive = "positive"
     free = "free"
@@ -121,7 +121,7 @@ class Slopes(StrEnum):
 
 
 class Model(StrEnum):
-    """What is assumed of the responses."""
+    """Statistical models of the responses."""
 
     auto = "auto"
     two_pl = "2pl"
@@ -162,20 +162,18 @@ PerComponent = Annotated[
 ]
 ByOption = Annotated[
     str | None,
-    unset(help="Rank by topic too: a column that describes items, or a file with item and topic."),
+    unset(help="Also rank by topic: a column of the items, or a file with item and topic."),
 ]
 FormulaOption = Annotated[
     str,
     unset(
-        help='What explains difficulty and ability: "difficulty ~ log(minutes) + (1|judge); '
+        help='Formulas for difficulty and ability: "difficulty ~ log(minutes) + (1|judge); '
         'ability ~ (1|llm)".'
     ),
 ]
 GroupOption = Annotated[
     str,
-    unset(
-        help="Column that groups questions whose answers go together, such as those on one text."
-    ),
+    unset(help="Column that groups questions with dependent answers, such as those on one text."),
 ]
 Seed = Annotated[
     int,
@@ -191,8 +189,7 @@ Anchors = Annotated[
     list[str],
     unset(
         "--anchor",
-        help="NAME=130: the value of a subject on a scale of your own; a second anchor sets the "
-        "unit.",
+        help="Fix a subject's value on your own scale: NAME=130. A second anchor sets the unit.",
     ),
 ]
 PopulationOption = Annotated[
@@ -202,7 +199,8 @@ FitCheckOption = Annotated[
     bool,
     typer.Option(
         "--check-fit/--no-check-fit",
-        help="Check whether one ability explains the results, compared with Rasch and with two.",
+        help="Check whether one ability explains the results; compare with Rasch and with two "
+        "abilities.",
     ),
 ]
 TargetAccept = Annotated[
@@ -212,19 +210,19 @@ TargetAccept = Annotated[
     ),
 ]
 Budget = Annotated[
-    float, typer.Option(min=0, help="Extra seconds that chains may run until they converge.")
+    float, typer.Option(min=0, help="Extra seconds for chains that have not converged.")
 ]
 PriorsOption = Annotated[
-    PriorKind, typer.Option(help="Priors of items: with a learned centre and spread, or fixed.")
+    PriorKind, typer.Option(help="Item priors: hierarchical (learned centre and spread) or fixed.")
 ]
 SlopesOption = Annotated[
-    Slopes, typer.Option(help="Discriminations: positive, of any sign, or all 1.")
+    Slopes, typer.Option(help="Discriminations: positive, free (any sign) or rasch (all 1).")
 ]
 SlopesIfAny = Annotated[
     Slopes | None,
     typer.Option(
-        help="Discriminations: positive, of any sign, or all 1. Default: positive, or all 1 if "
-        "those do not converge."
+        help="Discriminations: positive, free (any sign) or rasch (all 1). Default: positive, or "
+        "rasch if those do not converge."
     ),
 ]
 EngineOption = Annotated[
@@ -239,27 +237,28 @@ PointOption = Annotated[
 ]
 NewAnswers = Annotated[
     Path | None,
-    typer.Argument(help="Answers of one or more new subjects; omit to start from none."),
+    typer.Argument(help="Answers of one or more new subjects; omit if there are none yet."),
 ]
 OneSubject = Annotated[str | None, unset(help="Use only this subject's answers.")]
 NumberOfItems = Annotated[int, typer.Option("-n", min=1, help="Number of items to suggest.")]
 NextByOption = Annotated[
-    NextBy, typer.Option(help="For a run: most expected information, or least expected variance.")
+    NextBy,
+    typer.Option(help="For a run: highest expected information, or lowest expected variance."),
 ]
 StopWidth = Annotated[
     float | None,
     unset(
-        help="Stop when the 90% interval is narrower than this: of the ability, or for a bank of "
-        "the "
-        "suite score, such as 0.05."
+        help="Stop when the 90% interval of the ability (for a bank: of the suite score) is "
+        "narrower than this, such as 0.05."
     ),
 ]
 ModelOption = Annotated[
     Model,
     typer.Option(
-        help="2pl: right and wrong answers; 3pl: with guessing; repeats: runs of a question that "
-        "go together; graded: grades; continuous: scores from 0 to 1; lart: answers and their "
-        "lengths; mirt: several abilities without a Q-matrix; auto: by the kind of answers."
+        help="2pl: right and wrong answers; 3pl: also guessing; repeats: dependent runs of a "
+        "question; graded: grades; continuous: scores from 0 to 1; normal: unbounded scores; "
+        "lart: answers and their lengths; mirt: several abilities without a Q-matrix; auto: by "
+        "the kind of answers."
     ),
 ]
 AbilitiesOption = Annotated[
@@ -267,15 +266,15 @@ AbilitiesOption = Annotated[
     unset(
         "--abilities",
         metavar="K",
-        help="With mirt: number of abilities, or auto: as many as predict held-out answers well "
-        "enough. Models are then ranked by their expected score.",
+        help="With mirt: number of abilities; auto chooses it on held-out answers. Models are then "
+        "ranked by their expected score.",
     ),
 ]
 RepeatsOption = Annotated[
     Repeats,
     typer.Option(
-        help="Of questions that were run several times: whether a subject's runs go together "
-        "(model repeats, with pass@k and pass^k) or not (2pl); auto: what they show."
+        help="For questions run several times: whether a subject's runs are dependent (model "
+        "repeats, with pass@k and pass^k) or independent (2pl); auto decides from the data."
     ),
 ]
 Guessing = Annotated[
@@ -314,14 +313,14 @@ CheckpointFolder = Annotated[
 
 
 def print_json(told: Any, **how: Any) -> None:
-    """Print what a script reads."""
+    """Print an object as JSON."""
     typer.echo(json.dumps(told, indent=2, **how))
 
 
 def prepare_jax(chains: int) -> None:
-    """Say how JAX is set up where it comes to be used, which many commands need not.
+    """Configure JAX without importing it, as many commands never use it.
 
-    64 bits, a device for each chain, a cache of programs and of their compiled code.
+    Sets 64-bit floats, one device per chain, and caches of programs and of compiled code.
     """
     import os
 

@@ -62,7 +62,7 @@ def profile(
 
     check_output(out, overwrite=overwrite)
     if results is None:
-        raise ResponseError("name one results file beside the Q-matrix")
+        raise ResponseError("name one results file as well as the Q-matrix")
     q = read_q_matrix(q_matrix)
     talk = not (quiet or as_json)
     responses = read_and_tell(results, reading, talk=talk)

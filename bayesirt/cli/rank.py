@@ -121,7 +121,7 @@ def rank(
 
 
 def _settings(typed: SimpleNamespace) -> "Settings":
-    """Return what was typed as settings."""
+    """Return the settings that the typed options ask for."""
     from bayesirt.data.difficulty import parts_of
     from bayesirt.models import Priors
     from bayesirt.ranking.settings import Settings
@@ -140,17 +140,17 @@ def _settings(typed: SimpleNamespace) -> "Settings":
 
 
 def _reading(typed: SimpleNamespace, settings: "Settings") -> "Reading":
-    """Return how results are read: with the columns of topics and of what explains them."""
+    """Return how to read results, with the columns of topics and of explanatory variables."""
     reading: Reading = typed.reading.with_columns(*settings.described)
     if typed.by and typed.per_component:
-        raise ResponseError("--by belongs to one ranking; leave out --per-component")
+        raise ResponseError("--by needs one ranking of all subjects; leave out --per-component")
     return replace(reading, by=typed.by) if typed.by else reading
 
 
 def _explained(
     settings: "Settings", responses: "Responses", reading: "Reading", earlier: "Run | None"
 ) -> "Settings":
-    """Return settings with effects of facets and factors, which an earlier run must have too."""
+    """Add the effects of facets and factors; an earlier run must have the same ones."""
     from bayesirt.ranking.run_update import refuse_other_model
 
     settings = settings.explained(responses, reading.facet, reading.factors)
@@ -160,20 +160,20 @@ def _explained(
 
 
 def _model(model: Model, repeats: Repeats) -> str:
-    """Return the name of the model, which may be told by what is said of runs."""
+    """Return the name of the model, which --repeats may determine."""
     said = {
         Repeats.dependent: Model.repeats,
         Repeats.independent: Model.two_pl,
     }.get(repeats, model)
     if model not in (Model.auto, said):
         raise ResponseError(
-            f"--repeats {repeats} is --model {said}; leave out one of it and --model {model}"
+            f"--repeats {repeats} means --model {said}; leave out either it or --model {model}"
         )
     return said.value
 
 
 def _read(path: Path, reading: "Reading", talk: bool) -> "Responses":
-    """Read results, and refuse topics that there is nothing in before the work."""
+    """Read results, and refuse unusable topics before any work is done."""
     from bayesirt.data.topics import items_by_topic
 
     responses = read_and_tell(path, reading, talk=talk)
@@ -183,9 +183,9 @@ def _read(path: Path, reading: "Reading", talk: bool) -> "Responses":
 
 
 def _told(path: Path, reading: "Reading", checkpoint: Path | None, talk: bool) -> dict[str, Any]:
-    """Return what `rank_responses` is told of input and output."""
+    """Return the arguments of `rank_responses` for input and output."""
     if talk:
-        say("a point estimate first")
+        say("computing a point estimate")
     return {
         "source": path,
         "reading": reading.given,
@@ -196,7 +196,7 @@ def _told(path: Path, reading: "Reading", checkpoint: Path | None, talk: bool) -
 
 
 def _scale(anchors: list[str]) -> tuple[tuple[str, float], ...]:
-    """Take anchors apart: NAME=130, where a name may hold an equals sign itself."""
+    """Parse anchors of the form NAME=130; a name may contain an equals sign."""
     scale: dict[str, float] = {}
     for anchor in anchors:
         name, _, value = anchor.rpartition("=")
@@ -215,13 +215,13 @@ def _scale(anchors: list[str]) -> tuple[tuple[str, float], ...]:
 def _earlier_run(
     out: Path, settings: "Settings", overwrite: bool, update: bool, per_component: bool
 ) -> "Run | None":
-    """Make sure that a run can be written, and return the one that it goes on from, if any."""
+    """Check that a run can be written, and return the run that it continues, if any."""
     from bayesirt.ranking.run_folder import check_output, holds_run, load_run
 
     if update and per_component:
-        raise ResponseError("--update goes on from one ranking; leave out --per-component")
+        raise ResponseError("--update continues a single ranking; leave out --per-component")
     if settings.scale and per_component:
-        raise ResponseError("--anchor belongs to one ranking; leave out --per-component")
+        raise ResponseError("--anchor needs one ranking of all subjects; leave out --per-component")
     check_output(out, overwrite=overwrite or update)
     if not (update and holds_run(out)):
         return None
@@ -231,7 +231,7 @@ def _earlier_run(
 def _updated(
     earlier: "Run", responses: "Responses", settings: "Settings", told: dict[str, Any]
 ) -> "Run":
-    """Say what has changed, and rank again from where the earlier run was, if anything has."""
+    """Print what has changed, and continue from the earlier run if anything has."""
     from bayesirt.ranking.new_responses import changes_since
     from bayesirt.ranking.record import sha256_of
     from bayesirt.ranking.run_update import still_stands, update_run
@@ -254,7 +254,7 @@ def _runs(
     per_component: bool,
     topics: str | None,
 ) -> dict[str, "Run"]:
-    """Rank all subjects, from where the earlier run was if there is one, or each group."""
+    """Rank all subjects, continuing an earlier run if there is one, or rank each group."""
     from bayesirt.ranking.by_topic import with_topics
     from bayesirt.ranking.run import rank_responses
 
@@ -272,7 +272,7 @@ def _runs(
 def _rank_groups(
     responses: "Responses", settings: "Settings", told: dict[str, Any]
 ) -> dict[str, "Run"]:
-    """Rank each group of subjects and items that have responses in common by itself."""
+    """Rank each connected group of subjects and items separately."""
     from bayesirt.ranking.run import rank_responses
 
     found = responses.components()
@@ -296,14 +296,14 @@ def _rank_groups(
         for name, group in groups.items()
     }
     if checkpoint and checkpoint.is_dir() and not any(checkpoint.iterdir()):
-        checkpoint.rmdir()  # that of the groups is gone, each by itself
+        checkpoint.rmdir()  # Each group has already removed its own folder.
     return runs
 
 
 def _explained_within(
     group: "Responses", settings: "Settings", reading: Mapping[str, Any]
 ) -> "Settings":
-    """Return settings with effects of the facets and factors that differ within a group."""
+    """Add the effects of those facets and factors that vary within the group."""
     items, subjects = group.item_metadata, group.subject_metadata
     facets = [x for x in reading.get("facet", ()) if items[x].nunique() > 1]
     factors = [x for x in reading.get("factors", ()) if subjects[x].nunique() > 1]
@@ -311,7 +311,7 @@ def _explained_within(
 
 
 def _without_useless_clusters(group: "Responses") -> "Responses":
-    """Return a group of which clusters may say nothing, though they do of all subjects."""
+    """Drop clusters that carry no information within this group."""
     useful = group.clusters is not None and group.clusters.tell_apart
     return group if useful else replace(group, clusters=None)
 
@@ -319,7 +319,7 @@ def _without_useless_clusters(group: "Responses") -> "Responses":
 def _finished(
     runs: dict[str, "Run"], out: Path, overwrite: bool, check_fit: bool, talk: bool
 ) -> dict[str, "Run"]:
-    """Check the runs' fit, unless somebody is in a hurry, and write them."""
+    """Check the fit of the runs if asked to, and write them."""
     from bayesirt.report.run_files import save_runs
 
     if check_fit and all(run.posterior.complete for run in runs.values()):
@@ -333,7 +333,7 @@ def _finished(
 
 
 def _print(runs: dict[str, "Run"], out: Path, as_json: bool, quiet: bool) -> None:
-    """Print one ranking, or one of each group; nothing if quiet."""
+    """Print the ranking of each run; print nothing if quiet."""
     from bayesirt.report.export import ranking_as_json
     from bayesirt.report.terminal import print_run
 

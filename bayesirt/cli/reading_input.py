@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from bayesirt.inference.ability_belief import Answers
 
 OF_ANSWERS = ("duplicates", "threshold", "metric", "filter", "skip_damaged")
-"""Options for answers of new subjects, whose columns have their common names."""
+"""Options for answers of new subjects; their columns must have the standard names."""
 WITHOUT_SUBJECTS = tuple(name for name in READING if name not in ("cluster", "cost"))
-"""Options for commands that have no use for clusters or costs of subjects."""
+"""Options for commands that do not use clusters or costs of subjects."""
 READING_OPTIONS = "reading"
-"""Name of the argument in whose place `with_reading_options` puts the options."""
+"""Name of the argument that `with_reading_options` replaces by the options."""
 
 
 def with_reading_options(
     command: Callable[..., None], options: Collection[str] = READING
 ) -> Callable[..., None]:
-    """Let a command take options that say how results are to be read."""
+    """Give a command options for how results are read."""
     ordered: list[inspect.Parameter] = []
     for parameter in inspect.signature(command).parameters.values():
         if parameter.name != READING_OPTIONS:
@@ -52,7 +52,7 @@ def with_reading_options(
 
 
 def _plain(value: Any) -> Any:
-    """Return what an option was given, as the library takes it."""
+    """Return the value of an option as the library takes it."""
     if isinstance(value, ItemsIn | Duplicates | ScoreKind):
         return value.value
     return tuple(value) if isinstance(value, list) else value
@@ -70,19 +70,19 @@ def input_path(results: Path | None, example: bool) -> Path:
 
 
 def with_answer_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command take the options that say how answers of new subjects are to be read."""
+    """Give a command the options for how answers of new subjects are read."""
     return with_reading_options(command, OF_ANSWERS)
 
 
 def with_options_of_answers(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command take all options of reading but clusters and costs, which it cannot use."""
+    """Give a command all reading options except clusters and costs, which it cannot use."""
     return with_reading_options(command, WITHOUT_SUBJECTS)
 
 
 def read_found(
     path: Path, reading: "Reading", *, talk: bool = True
 ) -> tuple["Responses", "FoundLogs | None"]:
-    """Read results as the options say, and return what was found where these are logs."""
+    """Read results, and return them with a summary of the logs, if they are logs."""
     from bayesirt.data.readers.recognise import read_results
     from bayesirt.progress import progress_bar
 
@@ -98,7 +98,7 @@ def read_found(
 
 
 def read_and_tell(path: Path, reading: "Reading", *, talk: bool = True) -> "Responses":
-    """Read results as the options say, and say on stderr what was found where these are logs."""
+    """Read results, and summarise on stderr what was found if they are logs."""
     responses, found = read_found(path, reading, talk=talk)
     if found is not None and talk:
         typer.echo(found.to_text(), err=True)
@@ -113,7 +113,7 @@ def read_new_answers(
     talk: bool = True,
     scale: "Scale | None" = None,
 ) -> dict[str, "Answers"]:
-    """Read answers of new subjects, and say on stderr what was found where these are logs."""
+    """Read answers of new subjects, and summarise on stderr what was found if they are logs."""
     from bayesirt.bank.new_answers import read_found_answers
 
     answers, found = read_found_answers(path, items, reading, scale)
@@ -123,11 +123,11 @@ def read_new_answers(
 
 
 def announce(text: str) -> None:
-    """Say on stderr how long sampling will take."""
+    """Print on stderr how long sampling will take."""
     typer.echo(f"sampling: {text}", err=True)
 
 
 def say(text: str) -> None:
-    """Say on a terminal's stderr what is being done, where it can take seconds."""
+    """Print on stderr, if it is a terminal, a step that can take seconds."""
     if sys.stderr.isatty():
         typer.echo(f"{text} ...", err=True)

@@ -1,4 +1,4 @@
-"""Options that say how results are to be read, which many commands take."""
+"""Options for how results are read, which many commands share."""
 
 from typing import Annotated, Any
 
@@ -12,12 +12,12 @@ def _full_score(text: str) -> float:
         return float(text)
     except ValueError:
         raise typer.BadParameter(
-            f"{text!r} is no full score, such as 100; --kind says what scores are, and --order the "
-            f"order of grades"
+            f"{text!r} is not a full score such as 100; --kind sets the kind of scores, and "
+            f"--order the order of grades"
         ) from None
 
 
-Column = Annotated[str | None, unset(help="Name of this column in a long file, if not found.")]
+Column = Annotated[str | None, unset(help="Name of this column in a long file, if not detected.")]
 ClusterOption = Annotated[
     str | None,
     unset(
@@ -35,7 +35,7 @@ CostOption = Annotated[
 FacetOption = Annotated[
     list[str],
     unset(
-        help="Column of a long file, or of logs, that differs between answers to a question, such "
+        help="Column of a long file, or of logs, that varies between answers to a question, such "
         "as judge."
     ),
 ]
@@ -43,15 +43,15 @@ FactorsOption = Annotated[
     list[str],
     unset(
         "--subject-factors",
-        help="Columns of what subjects are made of, such as llm,scaffold (of logs: model,solver): "
+        help="Columns with the parts of a subject, such as llm,scaffold (of logs: model,solver): "
         "each is ranked.",
     ),
 ]
 SubjectTable = Annotated[
-    str | None, unset(help="File with the column subject and others that describe it.")
+    str | None, unset(help="File with the column subject and columns that describe it.")
 ]
 ItemTable = Annotated[
-    str | None, unset(help="File with the column item and others that describe it.")
+    str | None, unset(help="File with the column item and columns that describe it.")
 ]
 Orientation = Annotated[
     ItemsIn | None, unset(help="Whether a wide file has its items in rows or in columns.")
@@ -60,7 +60,7 @@ Repeated = Annotated[
     Duplicates, typer.Option(help="How to treat repeated rows of a subject and item.")
 ]
 Threshold = Annotated[float | None, unset(help="Count scores at or above this as correct.")]
-KindOption = Annotated[ScoreKind | None, unset(help="What scores are; by default found.")]
+KindOption = Annotated[ScoreKind | None, unset(help="Kind of scores; by default detected.")]
 Order = Annotated[list[str], unset(help="Grades, the lowest first: poor,fair,good.")]
 FullScore = Annotated[
     float | None,
@@ -100,4 +100,4 @@ READING: dict[str, tuple[Any, Any]] = {
     "filter": (Filter, []),
     "skip_damaged": (SkipDamaged, False),
 }
-"""Every option that says how results are to be read, with its default."""
+"""Every option for how results are read, with its default."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def rank_by_several(typed: SimpleNamespace, path: Path, *, talk: bool) -> None:
-    """Rank by several abilities as was typed, after refusing what only one ability has."""
+    """Rank by several abilities, after refusing options that need a single one."""
     from bayesirt.profiles.exploration import ExplorationSettings
 
     _refuse_options_of_one_ability(typed.model, {
@@ -42,11 +42,11 @@ def rank_by_several(typed: SimpleNamespace, path: Path, *, talk: bool) -> None:
 
 
 def _refuse_options_of_one_ability(model: Model, given: Mapping[str, object]) -> None:
-    """Refuse abilities of other models, and options that rankings by several do not have."""
+    """Refuse --abilities with other models, and options that need a single ability."""
     if model not in (Model.mirt, Model.auto):
         raise ResponseError(
-            f"--abilities belongs to --model mirt, and {model} has one ability; leave out one of "
-            f"--abilities and --model {model}"
+            f"--abilities belongs to --model mirt, and {model} has one ability; leave out either "
+            f"--abilities or --model {model}"
         )
     if refused := [name for name, value in given.items() if value]:
         raise ResponseError(
@@ -84,7 +84,7 @@ def _explore(
 
 
 def _number_of_abilities(abilities: str | None) -> int | Literal["auto"]:
-    """Return the number of abilities that was typed, or that it is to be found."""
+    """Return the number of abilities that was typed, or "auto"."""
     if abilities in (None, "auto"):
         return "auto"
     if not (abilities.isascii() and abilities.isdigit() and int(abilities) >= 1):

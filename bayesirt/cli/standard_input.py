@@ -1,4 +1,4 @@
-"""Results that are piped into a command, as the file `-`."""
+"""Results that are piped into a command, named `-`."""
 
 import atexit
 import shutil
@@ -9,11 +9,11 @@ from pathlib import Path
 from bayesirt.errors import ResponseError
 
 _STARTS = {b"PAR1": "parquet", b"PK": "xlsx", b"\x1f\x8b": "csv.gz", b"[": "json", b"{": "json"}
-"""How formats begin."""
+"""First bytes of each format."""
 
 
 def piped(path: Path | None) -> Path | None:
-    """Return the path of results; what stands on standard input is kept until the end."""
+    """Return the path of results; save standard input to a file that is removed at exit."""
     if str(path) != "-":
         return path
 

@@ -1,4 +1,4 @@
-"""The `study` commands: a function a study, which takes its own options and says what is done."""
+"""The `study` commands: one function per study, which turns its own options into the study."""
 
 import inspect
 from collections.abc import Callable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bayesirt.studies import Study
 
 studies = typer.Typer(
-    help="Run a simulation study of how far results can be trusted.", no_args_is_help=True
+    help="Run a simulation study of how trustworthy results are.", no_args_is_help=True
 )
 
 Dask = Annotated[str | None, typer.Option(help="Address of a Dask scheduler to run on.")]
@@ -35,7 +35,7 @@ Folder = Annotated[
     Path, typer.Option(help="Output folder. A partial study found there is resumed.")
 ]
 Processes = Annotated[int, typer.Option(min=1, max=64, help="Number of parallel processes.")]
-Begun = Callable[..., "Study"]  # Does a study by its key, and how it is run.
+Begun = Callable[..., "Study"]  # Runs a study, given its key and how to run it.
 
 
 class StudiedEngine(StrEnum):
@@ -52,13 +52,13 @@ def _quick(text: str) -> Any:
 
 @studies.callback()
 def _study_options() -> None:
-    """Take the name of a study."""
+    """Make every study a subcommand."""
 
 
 def _command(title: str, processes: int = 2) -> Callable[[Callable[..., Begun]], None]:
-    """Make a command of a function that begins a study; it takes the options of all studies, too.
+    """Make a command of a function that prepares a study, and add the options of all studies.
 
-    The study is done with a progress bar, and saved, and what it says is told.
+    The command runs the study with a progress bar, saves it and prints its summary.
     """
 
     def register(begin: Callable[..., Begun]) -> None:
@@ -109,7 +109,7 @@ def _do(
 
 
 def _read(reader: Callable[..., Any], path: Path | None, *how: str, **options: Any) -> Any:
-    """Return what a file says, or None where none is named."""
+    """Read a file, or return None if none is named."""
     return None if path is None else reader(path, *how, **options)
 
 
@@ -125,7 +125,7 @@ def calibration(
     priors: PriorsOption = PriorKind.hierarchical,
     slopes: SlopesOption = Slopes.positive,
 ) -> Begun:
-    """Simulate from the prior and see whether engines and their intervals are right."""
+    """Simulate from the prior to check that engines and their intervals are correct."""
     from bayesirt.models import Priors
     from bayesirt.studies import calibration_study
     from bayesirt.studies.replication import Design, study_engines
@@ -141,7 +141,7 @@ def sparse(
     quick: Annotated[bool, _quick("A coarser grid and fewer seeds: about a minute.")] = False,
     priors: PriorsOption = PriorKind.hierarchical,
 ) -> Begun:
-    """See when the simple average misleads, and whether the posterior warns (Kang, 2026)."""
+    """See when simple averages mislead, and whether the posterior warns of it (Kang, 2026)."""
     from bayesirt.models import Priors
     from bayesirt.studies import QUICK, SparseDesign, sparse_study
 
@@ -157,7 +157,7 @@ def cbmm(
     ] = None,
     quick: Annotated[bool, _quick("Smaller suites and fewer of them: two minutes.")] = False,
 ) -> Begun:
-    """See what cBMM recovers, how steady it is, and which items may go (Qu et al., 2026)."""
+    """See what cBMM recovers, how stable it is, and which items can go (Qu et al., 2026)."""
     from bayesirt.data.readers import read_responses
     from bayesirt.studies import CBMM_QUICK, CBMMDesign, cbmm_study
 
@@ -174,8 +174,8 @@ def lart(
     suffix: Annotated[
         list[str] | None,
         typer.Option(
-            help="Suffix of names that only says how a subject was prompted, such as _one_shot; "
-            "repeatable. Subjects that differ only in it are kept together."
+            help="Suffix of a name that only describes the prompt, such as _one_shot; repeatable. "
+            "Subjects that differ only in it are kept together."
         ),
     ] = None,
     criterion: Annotated[
@@ -183,7 +183,7 @@ def lart(
     ] = None,
     quick: Annotated[bool, _quick("Fewer replications: two to three minutes.")] = False,
 ) -> Begun:
-    """See what lengths of answers add to ability, simulated and on your own (Xu et al., 2026)."""
+    """See what answer lengths add to ability, on simulated and own results (Xu et al., 2026)."""
     from bayesirt.data.readers import read_responses
     from bayesirt.studies import LART_QUICK, LaRTDesign, lart_study
     from bayesirt.studies.lart_matrix import read_criterion
@@ -211,7 +211,7 @@ def abilities(
     ] = None,
     quick: Annotated[bool, _quick("Smaller, with fewer splits: three minutes.")] = False,
 ) -> Begun:
-    """See what fine-grained abilities are worth, and what they predict (Zhang et al., 2026)."""
+    """See what fine-grained abilities add, and what they predict (Zhang et al., 2026)."""
     from bayesirt.data.readers import read_q_matrix, read_responses
     from bayesirt.studies import ABILITIES_QUICK, AbilitiesDesign, abilities_study
     from bayesirt.studies.labels import read_labels
@@ -229,7 +229,7 @@ def abilities(
 def cat(
     quick: Annotated[bool, _quick("One small bank of each model: about a minute.")] = False,
 ) -> Begun:
-    """See what choosing items adaptively saves, and whether the intervals still hold."""
+    """See what adaptive item selection saves, and whether the intervals still hold."""
     from bayesirt.studies import CAT_QUICK, CATDesign, cat_study
 
     return partial(cat_study, CAT_QUICK if quick else CATDesign())
