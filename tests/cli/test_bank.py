@@ -151,4 +151,4 @@ def test_too_few_anchors_or_items_are_refused_before_any_fit(cli: Cli, tmp_path:
     assert "holds no item bank" in shown.err
     shown = cli("bank", "review", suite, "--report", tmp_path / "results.csv")
     assert shown.code == 2
-    assert "--report writes a page; name it results.html" in shown.err
+    assert "--report writes an HTML page; name it results.html" in shown.err

@@ -76,7 +76,7 @@ def test_anchors_give_a_scale_of_ones_own(cli: Cli, run: Path, results: Path, tm
 
 def test_bad_requests_are_one_sentence(cli: Cli, run: Path, results: Path, tmp_path: Path):
     for words, said in (
-        (("separate", run, "m0"), "name two, or none, got 1"),
+        (("separate", run, "m0"), "name two to compare, or none, got 1"),
         (("separate", run, "m0", "who"), "'who' is not a subject"),
         (("separate", tmp_path), "holds no run"),
         (("export", tmp_path), "holds no run"),

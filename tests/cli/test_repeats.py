@@ -44,4 +44,4 @@ def test_runs_that_go_together_are_allowed_for(cli: Cli, tmp_path: Path):
     assert not (tmp_path / "alone" / "repeats.csv").exists()
     both = cli("rank", path, *own, "--repeats", "dependent", "--model", "3pl")
     assert both.code == 2
-    assert "leave out one of it and --model 3pl" in both.err
+    assert "leave out either it or --model 3pl" in both.err
