@@ -1,4 +1,4 @@
-"""Cells as they come, one a row and in any order, put into a layout."""
+"""Store cells that are given one per row, in any order, in a layout."""
 
 from typing import NoReturn
 
@@ -20,9 +20,9 @@ from bayesirt.errors import ResponseError
 
 DUPLICATE_RULES = ("error", "trials", "first", "last")
 _AT_ONCE = 1 << 20
-"""Rows, so that positions in 64 bits never take room for all of them."""
+"""Rows handled at a time, so that 64-bit positions are never held for all of them."""
 _COUNT_BITS, _LARGEST_COUNT = 7, np.int8(127)
-"""Of a count that 8 bits with a sign hold."""
+"""Bits and largest value of a count that a signed 8-bit integer holds."""
 
 
 def fold_rows(
@@ -33,7 +33,7 @@ def fold_rows(
     *,
     latency: NDArray[np.float64] | None = None,
 ) -> tuple[Cells, NDArray[np.float64] | None]:
-    """Put rows into the layout that takes less room, each subject and item once."""
+    """Store rows in the better layout, with each pair of subject and item once."""
     check_duplicate_rule(rule)
     if latency is None:
         placed = place_rows(shape, rows, sparse=better_sparse(shape, len(rows.trials)))
@@ -54,13 +54,13 @@ def as_table(rows: CellList) -> pd.DataFrame:
 def place_rows(
     shape: tuple[int, int], rows: CellList, *, sparse: bool
 ) -> DenseCells | SparseCells | None:
-    """Put rows into a layout, or return None if a subject and item are duplicated."""
+    """Store rows in a layout, or return None if a pair of subject and item is duplicated."""
     return _ordered(shape, rows) if sparse else _scattered(shape, rows)
 
 
 def _scattered(shape: tuple[int, int], rows: CellList) -> DenseCells | None:
     most = int(rows.trials.max(initial=1))
-    # Of single answers, 1 is a wrong one and 2 a right one: to scatter them twice would cost most.
+    # Single answers are scattered once, coded 1 (wrong) and 2 (right), as scattering is slowest.
     flat = [np.zeros(shape[0] * shape[1], smallest_int(most)) for _ in range(min(most, 2))]
     for start in range(0, len(rows.trials), _AT_ONCE):
         subject, item, successes, trials = (x[start : start + _AT_ONCE] for x in rows)
@@ -94,9 +94,9 @@ def _ordered(shape: tuple[int, int], rows: CellList) -> SparseCells | None:
 def _sorted_together(
     n_items: int, pair: NDArray[np.int64], rows: CellList
 ) -> tuple[NDArray[np.int64], CellList]:
-    """Return pairs in order, and their rows, by sorting them with small counts in lowest bits.
+    """Return sorted pairs and their rows, by sorting pairs that hold the counts in their low bits.
 
-    That is quicker than to find the places of pairs and to bring rows there.
+    This is faster than computing the order of the pairs and reordering the rows.
     """
     pair <<= 2 * _COUNT_BITS
     pair |= rows.successes.astype(np.int64) << _COUNT_BITS
@@ -111,7 +111,7 @@ def _sorted_together(
 
 
 def check_duplicate_rule(rule: str) -> None:
-    """Refuse a rule that there is not."""
+    """Refuse an unknown rule."""
     if rule not in DUPLICATE_RULES:
         raise ResponseError(
             f"`duplicates` must be one of {', '.join(DUPLICATE_RULES)}, got {rule!r}"
@@ -132,7 +132,7 @@ def refuse_repeats(count: int, place: str) -> NoReturn:
 
 
 def fold_duplicates(cells: pd.DataFrame, rule: str, where: Where) -> pd.DataFrame:
-    """Return each subject and item once, ordered by subject, then by item."""
+    """Return each pair of subject and item once, ordered by subject, then by item."""
     check_duplicate_rule(rule)
     pair = ["subject", "item"]
     again = repeats(cells)

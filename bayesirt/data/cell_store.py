@@ -1,6 +1,6 @@
-"""Rows in any order, sorted on disk into blocks of subjects: `StoredCells` without all in memory.
+"""Sort rows on disk into blocks of subjects, to make `StoredCells` without all cells in memory.
 
-Rows are first shared out by subject among files that memory can hold one at a time. Each then
+Rows are first distributed by subject over files, each of which fits in memory. Each file then
 becomes a block.
 """
 
@@ -34,7 +34,7 @@ from bayesirt.data.stored_cells import StoredCells, save_block
 from bayesirt.errors import ResponseError
 
 BLOCK_ROWS = 1 << 21
-"""Rows of a file, of which each becomes a block."""
+"""Rows per file, each of which becomes a block."""
 _BYTES_A_ROW = 24
 _WORD = np.uint32
 
@@ -49,7 +49,7 @@ def store_rows(
     block_rows: int = BLOCK_ROWS,
     progress: Callable[[int, int], None] | None = None,
 ) -> StoredCells:
-    """Keep rows on disk, in blocks of subjects."""
+    """Store rows on disk in blocks of subjects."""
     check_duplicate_rule(duplicates)
     _check_room(n_rows * _BYTES_A_ROW)
     with _new_folder() as folder:
@@ -69,15 +69,15 @@ def store_rows(
 
 @contextmanager
 def _new_folder() -> Iterator[Path]:
-    """Make a temporary folder, which is removed if what is done with it fails."""
+    """Make a temporary folder, which is removed if the body fails."""
     folder = Path(tempfile.mkdtemp(prefix="bayesirt-"))
     try:
         yield folder
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise ResponseError(
-            f"responses cannot be kept in {folder.parent}: {error.strerror}; let TMPDIR name a "
-            f"folder with more room"
+            f"responses cannot be stored in {folder.parent}: {error.strerror}; set TMPDIR to a "
+            f"folder with more space"
         ) from None
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -89,16 +89,16 @@ def _check_room(needed: int) -> None:
     there = shutil.disk_usage(place).free
     if needed > there:
         raise ResponseError(
-            f"responses need up to {in_gigabytes(needed)} of disk while they are sorted, "
-            f"{in_gigabytes(there)} are free in {place}; let TMPDIR name a folder with more room"
+            f"responses need up to {in_gigabytes(needed)} of disk while they are sorted, but "
+            f"{in_gigabytes(there)} are free in {place}; set TMPDIR to a folder with more space"
         )
 
 
 class _Shares:
-    """Files of rows, shared out by subject, each in the order in which its rows came.
+    """Files of rows, distributed by subject; rows keep their order within a file.
 
-    Subject i is row ``i // n_shares`` of share ``i % n_shares``. As long as all rows are single
-    answers they take two words each, then four.
+    Subject i is row ``i // n_shares`` of share ``i % n_shares``. A row takes two words as long as
+    all rows are single answers, then four.
     """
 
     def __init__(self, folder: Path, n_shares: int) -> None:
@@ -129,7 +129,7 @@ class _Shares:
                     own.tofile(file)
 
     def take(self, k: int) -> CellList:
-        """Return the rows of a share, which stand in place of subjects, and remove its files."""
+        """Return the rows of a share, whose subjects are row numbers, and remove its files."""
         row, answer = self._words(k, 2)
         right = (answer & 1).astype(np.int8)
         position = row.astype(np.int32), (answer >> 1).astype(np.int32)
@@ -150,7 +150,7 @@ class _Shares:
 
 
 class _Blocks:
-    """Blocks as they are made, and what is summed up meanwhile."""
+    """Writer of blocks, which also accumulates their sums."""
 
     def __init__(self, folder: Path, shape: tuple[int, int], shares: _Shares, rule: str) -> None:
         self.folder, self.shape, self.rule = folder, shape, rule
@@ -163,7 +163,7 @@ class _Blocks:
         self._most_trials, self._most_cells = 1, 0
 
     def add(self, k: int, rows: CellList) -> None:
-        """Write a block of rows that stand in place of subjects, or note which of them repeat."""
+        """Write a block of rows, whose subjects are row numbers, or record repeated rows."""
         cells = place_rows((self.n_rows, self.shape[1]), rows, sparse=self.sparse)
         if cells is None:
             cells = self._without_repeats(k, rows)
@@ -208,7 +208,7 @@ class _Blocks:
 def _first_repeat(
     parts: Iterable[CellList], pairs: Sequence[tuple[int, int]], n_items: int
 ) -> tuple[int, int]:
-    """Return that of some subjects and items which is the first to be duplicated."""
+    """Return the pair of subject and item, among some pairs, that is duplicated first."""
     sought = np.array([subject * n_items + item for subject, item in pairs])
     seen: set[int] = set()
     for rows in parts:

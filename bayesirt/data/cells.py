@@ -1,7 +1,7 @@
 """The observed cells of a subjects x items matrix, dense or sparse behind one interface.
 
 A cell is one subject's answers to one item: successes out of trials. Zero trials mean that the
-item was not run, and such a cell is no cell at all: masking it equals deleting it.
+item was not run; masking such a cell is the same as deleting it.
 """
 
 from collections import Counter
@@ -18,15 +18,15 @@ from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
 _SPARSE_BELOW = 0.1
-"""Coverage below which a pass over a list of cells is quicker than one over their matrix."""
+"""Coverage below which a pass over a list of cells is faster than one over their matrix."""
 _SPARSE_FROM = 1_000_000
-"""Cells; a pass over a smaller matrix takes milliseconds, however few of them were observed."""
+"""Fewest cells of a sparse matrix: a pass over a smaller dense one takes milliseconds."""
 _PART = 1 << 21
-"""Cells of a matrix that are listed at a time: listed, they take many times their room."""
+"""Cells of a matrix that are listed at a time, as a list takes many times the memory."""
 
 
 class CellList(NamedTuple):
-    """Observed cells one after another, ordered by subject, then by item unless it is said."""
+    """Observed cells as a list, ordered by subject, then by item unless stated otherwise."""
 
     # shape (cell,). Positions.
     subject: NDArray[np.integer]
@@ -46,7 +46,7 @@ class Totals(NamedTuple):
 
 
 class Cells(Protocol):
-    """What all layouts offer."""
+    """Interface of all layouts."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -67,7 +67,7 @@ class Cells(Protocol):
         ...
 
     def parts(self) -> Iterator[CellList]:
-        """Return the observed cells in lists that memory can hold, each subject's in one."""
+        """Yield the observed cells in lists that fit in memory, each subject within one list."""
         ...
 
     def totals(self, axis: int) -> Totals:
@@ -103,7 +103,7 @@ class DenseCells:
         return self.successes, self.trials
 
     def parts(self) -> Iterator[CellList]:
-        """Return the observed cells of some subjects after those of others."""
+        """Yield the observed cells of a few subjects at a time."""
         n_rows = max(1, _PART // max(1, self.shape[1]))
         for start in range(0, self.shape[0], n_rows):
             rows = slice(start, start + n_rows)
@@ -150,7 +150,7 @@ class SparseCells:
         return dense[0], dense[1]
 
     def parts(self) -> Iterator[CellList]:
-        """Return the observed cells in one list."""
+        """Yield the observed cells in one list."""
         yield self.cells
 
     def totals(self, axis: int) -> Totals:
@@ -172,7 +172,7 @@ def store_cells(
     successes: NDArray[np.integer],
     trials: NDArray[np.integer],
 ) -> Cells:
-    """Keep cells in the layout that takes less room: sparse where few of many were observed."""
+    """Store cells in the better layout: sparse if few of many cells were observed."""
     kind = smallest_int(int(trials.max(initial=1)))
     successes, trials = successes.astype(kind), trials.astype(kind)
     sparse = SparseCells(
@@ -184,7 +184,7 @@ def store_cells(
 def select_cells(
     cells: Cells, subjects: NDArray[np.intp], items: NDArray[np.intp]
 ) -> tuple[Cells, NDArray[np.intp]]:
-    """Return the cells of some subjects and items."""
+    """Return the cells of some subjects and items, and their positions among all cells."""
     listed = cells.listed()
     new = []
     for kept, size, old in zip(
@@ -201,7 +201,7 @@ def select_cells(
 
 
 def better_sparse(shape: tuple[int, int], n_observed: int) -> bool:
-    """Return whether few of many cells were observed, so that a list of them is quicker."""
+    """Return whether so few of many cells were observed that a list of them is faster."""
     size = shape[0] * shape[1]
     return size >= _SPARSE_FROM and n_observed < _SPARSE_BELOW * size
 
@@ -212,10 +212,11 @@ def smallest_int(largest: int) -> type[np.signedinteger]:
 
 
 def check_cells(cells: Cells, subjects: Sequence[str], items: Sequence[str]) -> None:
-    """Refuse cells that are too few to rank anything."""
+    """Refuse cells that do not fit the names or are too few to rank anything."""
     if cells.shape != (len(subjects), len(items)):
         raise ResponseError(
-            f"{len(subjects)} subjects x {len(items)} items are named, the data are {cells.shape}"
+            f"{len(subjects)} subjects x {len(items)} items are named, but the data have shape "
+            f"{cells.shape}"
         )
     for kind, names in (("subject", subjects), ("item", items)):
         if len(names) < 2:
@@ -240,13 +241,13 @@ def connected_groups(cells: Cells) -> list[tuple[NDArray[np.intp], NDArray[np.in
     nodes = first = label = np.arange(size, dtype=np.int32)
     all_answered = bool(cells.totals(1).observed.all())
     for part in cells.parts():
-        # What earlier parts connect is kept by connecting each node to the first of its group.
+        # Connecting each node to the first of its group keeps the connections of earlier parts.
         ends = np.append(nodes, part.subject), np.append(first[label], part.item + n_subjects)
         edges = coo_array((np.ones(len(ends[0]), np.int8), ends), shape=(size, size))
         label = connected_components(edges, directed=False)[1]
         first = nodes[np.unique(label, return_index=True)[1]]
         if all_answered and (label[n_subjects:] == label[-1]).all():
-            label, first = np.zeros_like(label), nodes[:1]  # whoever answers is connected
+            label, first = np.zeros_like(label), nodes[:1]  # Every subject with answers connects.
             break
     groups = [
         (np.flatnonzero(label[:n_subjects] == k), np.flatnonzero(label[n_subjects:] == k))

@@ -1,4 +1,4 @@
-"""Clusters of subjects: several runs or prompts of one LLM, which can do much the same."""
+"""Clusters of subjects, such as several runs or prompts of one LLM, whose abilities are similar."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Clusters:
 
     @classmethod
     def of(cls, cluster_of_each: Sequence[str]) -> "Clusters":
-        """Take the name of each subject's cluster."""
+        """Make clusters from the name of each subject's cluster."""
         names = tuple(dict.fromkeys(cluster_of_each))
         positions = {name: k for k, name in enumerate(names)}
         return cls(names, tuple(positions[name] for name in cluster_of_each))
@@ -42,7 +42,7 @@ class Clusters:
 
     @property
     def tell_apart(self) -> bool:
-        """Whether they say anything: several clusters, of which one has several subjects."""
+        """Whether clusters are informative: several, at least one with several subjects."""
         return 1 < len(self.names) < len(self.codes)
 
     def select(self, subjects: NDArray[np.intp]) -> "Clusters":
@@ -54,7 +54,7 @@ class Clusters:
 def clusters_of_rows(
     values: pd.Series, subject: NDArray[np.integer], subjects: Sequence[str]
 ) -> Clusters:
-    """Return each subject's cluster from a column with one row a response."""
+    """Return each subject's cluster from a column with one row per response."""
     names = pd.Series(name_rows(values, "cluster"), dtype=object)
     varying = first_varying(names, subject)
     if varying is not None:
@@ -67,19 +67,19 @@ def clusters_of_rows(
 
 
 def check_clusters(clusters: Clusters, n_subjects: int) -> None:
-    """Refuse clusters that do not belong to the subjects, or have no name."""
+    """Refuse clusters whose number of codes is wrong, or that have no name."""
     if len(clusters.codes) != n_subjects:
         raise ResponseError(
-            f"there are {n_subjects} subjects, but {len(clusters.codes)} have a cluster; name one "
-            f"for each"
+            f"there are {n_subjects} subjects, but {len(clusters.codes)} clusters; name one for "
+            f"each subject"
         )
     for name in clusters.names:
         if not (isinstance(name, str) and name.strip()):
-            raise ResponseError(f"a cluster is called {one_line(str(name))!r}; give it a name")
+            raise ResponseError(f"a cluster is named {one_line(str(name))!r}; give it a name")
 
 
 def refuse_useless(clusters: Clusters) -> None:
-    """Refuse clusters that say nothing: all subjects in one, or each in one of its own."""
+    """Refuse uninformative clusters: a single one, or one per subject."""
     if clusters.tell_apart:
         return
     one = len(clusters.names) == 1

@@ -1,4 +1,4 @@
-"""Whether subjects can be compared at all: by items, and subjects, that connect them."""
+"""Whether subjects can be compared, that is, whether common items and subjects connect them."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,7 +10,7 @@ _NAMED = 4
 
 
 def refuse_disconnected(responses: Responses, facets: Sequence[str] = ()) -> None:
-    """Refuse responses whose subjects have no scale in common."""
+    """Refuse responses whose subjects are not on a common scale."""
     groups = told_groups(responses, facets)
     if len(groups) == 1:
         return
@@ -19,13 +19,13 @@ def refuse_disconnected(responses: Responses, facets: Sequence[str] = ()) -> Non
     raise ResponseError(
         f"subjects and items fall into {len(groups)} groups without any response in common, so "
         f"abilities are not comparable: {'; '.join(groups[:_NAMED])}"
-        f"{'; ...' if len(groups) > _NAMED else ''}; {way}pass --per-component to rank each by "
-        f"itself"
+        f"{'; ...' if len(groups) > _NAMED else ''}; {way}pass --per-component to rank each "
+        f"separately"
     )
 
 
 def told_groups(responses: Responses, facets: Sequence[str] = ()) -> list[str]:
-    """Return what each group that responses connect holds: subjects, and levels of facets."""
+    """Describe the subjects and levels of facets in each group that responses connect."""
     told = []
     for subjects, items in responses.components():
         levels = responses.item_metadata[list(facets)].iloc[items]

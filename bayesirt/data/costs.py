@@ -1,4 +1,4 @@
-"""What answers of each subject cost: shown beside scores, and no part of any model."""
+"""Costs of the answers of each subject, which are shown with scores but not modelled."""
 
 from collections.abc import Sequence
 
@@ -30,19 +30,19 @@ def costs_of_rows(
     known, first = np.unique(subject, return_index=True)
     start = np.full(len(subjects), np.nan)
     start[known] = costs[first]
-    # From the first one on, so that the mean of equal costs is that cost to the last bit.
+    # Differences from the first cost make the mean of equal costs exactly that cost.
     more = np.bincount(subject, costs - start[subject], len(subjects))
     n = np.bincount(subject, minlength=len(subjects))
     return start + more / np.maximum(n, 1)
 
 
 def check_costs(costs: NDArray[np.float64], n_subjects: int) -> None:
-    """Refuse costs that do not belong to the subjects, are negative or beyond all bounds."""
+    """Refuse costs whose number is wrong, or that are negative or infinite."""
     if costs.shape != (n_subjects,):
         raise ResponseError(
-            f"there are {n_subjects} subjects, but costs have the shape {costs.shape}; give one "
-            f"for each, NaN where it is not known"
+            f"there are {n_subjects} subjects, but costs have shape {costs.shape}; give one for "
+            f"each, NaN where it is unknown"
         )
     known = costs[~np.isnan(costs)]
     if not (np.isfinite(known) & (known >= 0)).all():
-        raise ResponseError("a cost must be a finite number that is not negative, or NaN")
+        raise ResponseError("a cost must be a finite, non-negative number or NaN")

@@ -1,7 +1,7 @@
-"""What may explain how difficult items are: a formula, and what it finds in their table.
+"""Explanatory variables of difficulty: a formula, and its design from the table of items.
 
-``log(minutes) + (1|judge)`` is written as for lme4 and bambi: a slope for the logarithm of a
-column, and an effect for each judge, from a normal distribution whose spread is learned.
+Formulas follow lme4 and bambi: ``log(minutes) + (1|judge)`` has a slope for the logarithm of a
+column, and an effect for each judge from a normal distribution whose spread is learned.
 """
 
 from collections.abc import Sequence
@@ -22,40 +22,40 @@ _FUNCTIONS = {"log": np.log, "log2": np.log2, "log10": np.log10, "sqrt": np.sqrt
 
 @dataclass(frozen=True)
 class Covariate:
-    """A number of each item, standardised."""
+    """A standardised numeric variable of items."""
 
     name: str
-    centre: float  # Mean and standard deviation over items, in its own unit.
+    centre: float  # Mean and standard deviation over items, in the original unit.
     spread: float
     z: tuple[float, ...]  # (value - centre) / spread of each item.
 
 
 @dataclass(frozen=True)
 class Factor:
-    """A level of each item, such as the judge who graded its answers."""
+    """A categorical variable of items, such as the judge who graded the answers."""
 
     name: str
-    levels: Clusters  # Names of the levels, and which is each item's.
+    levels: Clusters  # Names of the levels, and the level of each item.
 
     @property
     def plain(self) -> str:
-        """Its name as variables take it."""
+        """Name of the factor as a valid variable name."""
         return plain_identifier(self.name)
 
     @property
     def site(self) -> str:
-        """Name of its effects on the difficulty of items in the model."""
+        """Site of the effects on the difficulty of items."""
         return f"effect_{self.plain}"
 
     @property
     def skill(self) -> str:
-        """Name of its effects on the ability of subjects in the model."""
+        """Site of the effects on the ability of subjects."""
         return f"skill_{self.plain}"
 
 
 @dataclass(frozen=True)
 class Design:
-    """What may explain how difficult items are."""
+    """Explanatory variables of the difficulty of items, or of the ability of subjects."""
 
     covariates: tuple[Covariate, ...] = ()
     factors: tuple[Factor, ...] = ()
@@ -70,10 +70,10 @@ class Design:
 
 
 def design_of(formula: str, items: pd.DataFrame, kind: str = "item") -> Design:
-    """Return what a formula finds in the table of items, or of subjects, as `kind` says.
+    """Return the design of a formula, such as ``log(minutes) + (1|judge)``.
 
-    A formula such as ``log(minutes) + (1|judge)``; refused where it cannot be read, or names a
-    column that is not there, lacks values or is the same for all.
+    `items` is the table of items or of subjects, as named by `kind`. Refuses a formula that cannot
+    be parsed, and columns that do not exist, lack values or are constant.
     """
     if not formula.strip():
         return Design()
@@ -83,15 +83,15 @@ def design_of(formula: str, items: pd.DataFrame, kind: str = "item") -> Design:
     plain = [plain_identifier(name) for name in factors]
     if twice := next((x for k, x in enumerate(factors) if plain.index(plain[k]) < k), None):
         raise ResponseError(
-            f"{one_line(twice)!r} stands in {one_line(formula)!r} twice, or is called like another "
-            f"column but for its signs; leave it out, or rename it"
+            f"{one_line(twice)!r} appears twice in {one_line(formula)!r}, or differs from another "
+            f"column only in punctuation; leave it out, or rename it"
         )
     covariates = _covariates(numbers, items, kind) if numbers else ()
     return Design(covariates, tuple(_factor(name, items[name], kind) for name in factors))
 
 
 def _terms_of(formula: str) -> tuple[list[Any], list[str]]:
-    """Return the terms of numbers, and the columns of levels."""
+    """Return the numeric terms, and the columns of factors."""
     from formulae import model_description
     from formulae.terms import Intercept, Model
 
@@ -108,7 +108,7 @@ def _terms_of(formula: str) -> tuple[list[Any], list[str]]:
     for term in found.group_terms:
         if not isinstance(term.expr, Intercept) or len(term.factor.components) != 1:
             raise ResponseError(
-                f"({one_line(str(term.name))}) cannot be taken; write (1|column) for an effect of "
+                f"({one_line(str(term.name))}) is not supported; write (1|column) for an effect of "
                 f"each of its values"
             )
         factors.append(str(term.factor.name))
@@ -116,7 +116,7 @@ def _terms_of(formula: str) -> tuple[list[Any], list[str]]:
 
 
 def parts_of(formula: str) -> dict[str, str]:
-    """Return what a formula says of ability and of difficulty.
+    """Split a formula into those of ability and of difficulty.
 
     >>> parts_of("ability ~ (1|llm); difficulty ~ log(minutes); severity ~ (1|judge)")
     {'ability': '(1|llm)', 'difficulty': 'log(minutes) + (1|judge)'}
@@ -126,7 +126,7 @@ def parts_of(formula: str) -> dict[str, str]:
         explained, tilde, by = (x.strip() for x in part.partition("~"))
         if explained not in (*told, "severity") or not tilde or not by:
             raise ResponseError(
-                f"{one_line(part)!r} explains neither ability nor difficulty; write such as "
+                f"{one_line(part)!r} explains neither ability nor difficulty; write, for example, "
                 f'"difficulty ~ log(minutes) + (1|judge); ability ~ (1|llm)"'
             )
         told["ability" if explained == "ability" else "difficulty"].append(by)
@@ -134,7 +134,7 @@ def parts_of(formula: str) -> dict[str, str]:
 
 
 def columns_of(formula: str) -> list[str]:
-    """Return the columns of items that a formula of difficulty needs.
+    """Return the columns that a formula needs.
 
     >>> columns_of("log(minutes) + (1|judge)")
     ['minutes', 'judge']
@@ -172,7 +172,7 @@ def _covariates(terms: Sequence[Any], items: pd.DataFrame, kind: str) -> tuple[C
     except KeyError as error:
         known = ", ".join(_FUNCTIONS)
         raise ResponseError(
-            f"{one_line(text)!r} has the unknown function {error}; known are {known}"
+            f"{one_line(text)!r} has the unknown function {error}; supported are {known}"
         ) from None
     except Exception as error:
         raise ResponseError(f"{one_line(text)!r} cannot be read: {_said(error)}") from None
@@ -189,7 +189,7 @@ def _covariates(terms: Sequence[Any], items: pd.DataFrame, kind: str) -> tuple[C
 
 
 def _as_numbers(column: pd.Series) -> pd.Series:
-    """Return a column as numbers, where it holds nothing else."""
+    """Return a column as numbers if all its values are numbers, else as text."""
     numbers = pd.to_numeric(column, errors="coerce")
     return numbers if numbers.notna().all() else column.astype(str)
 
@@ -213,7 +213,7 @@ def _factor(name: str, column: pd.Series, kind: str) -> Factor:
     if not levels.tell_apart:
         every = f"all {kind}s" if len(levels.names) == 1 else f"no two {kind}s"
         raise ResponseError(
-            f"{every} have the same {one_line(name)!r}, so that it explains nothing; leave it out"
+            f"{every} have the same {one_line(name)!r}, so it explains nothing; leave it out"
         )
     return Factor(name, levels)
 

@@ -1,8 +1,8 @@
-"""Facets of answers, such as the judge who graded them: each question becomes one for each level.
+"""Facets of answers, such as the judge who graded them: each question becomes an item per level.
 
-An item is then a question as one judge grades it, ``q7 · GPT-5``, described by its `question` and
-its `judge`. So every layout, engine and check serves as it is, and a judge who graded only some
-subjects leaves cells that were not observed.
+An item is then a question as graded by one judge, ``q7 · GPT-5``, described by its `question` and
+its `judge`. Every layout, engine and check therefore works unchanged, and a judge who graded only
+some subjects leaves unobserved cells.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,15 +22,15 @@ QUESTION = "question"
 _SUBJECT, _ITEM = "subject", "item"
 _BETWEEN = " · "
 _MOST_LEVELS = 60
-"""Of a column that may be a facet."""
+"""Most levels of a column that is suggested as a facet."""
 
 
 def with_facets(
     frame: pd.DataFrame, roles: Mapping[str, str], facets: Sequence[str]
 ) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Return a long table with its columns by role, whose items tell the levels of facets.
+    """Return a long table whose items include the levels of facets, and its columns by role.
 
-    What each question is stands in the column ``question``.
+    The column ``question`` holds the original items.
     """
     item = roles["item"]
     check_columns(frame, facets)
@@ -38,7 +38,9 @@ def with_facets(
     named, levels = questions, {}
     for facet in facets:
         if facet == item:
-            raise ResponseError(f"{one_line(facet)!r} is the column of items and no facet of them")
+            raise ResponseError(
+                f"{one_line(facet)!r} is the column of items; choose another column as --facet"
+            )
         levels[facet] = np.asarray(name_rows(frame[facet], one_line(facet)), object)
         if len(set(levels[facet])) < 2:
             raise ResponseError(
@@ -51,7 +53,7 @@ def with_facets(
 
 
 def telling_apart(frame: pd.DataFrame, roles: Mapping[str, str]) -> str:
-    """Return the column that makes rows of a subject and item differ, such as judge, if any."""
+    """Return the column that distinguishes rows of a subject and item, such as judge, if any."""
 
     def codes(column: str) -> NDArray[np.intp]:
         return pd.factorize(np.array([str(value) for value in frame[column]], object))[0]
@@ -66,9 +68,9 @@ def telling_apart(frame: pd.DataFrame, roles: Mapping[str, str]) -> str:
 
 
 def together(responses: Responses, facets: Sequence[str]) -> str:
-    """Return the column of items whose answers go together where facets tell items apart, if any.
+    """Return the column that groups items with dependent answers because of facets, if any.
 
-    Several judges grade one answer, whose luck they share.
+    Grades of one answer by several judges depend on each other.
     """
     if not facets:
         return ""
@@ -77,7 +79,7 @@ def together(responses: Responses, facets: Sequence[str]) -> str:
 
 
 def groups_of(responses: Responses, column: str) -> Clusters:
-    """Return the groups of items that a column tells; an item without one is a group by itself."""
+    """Return the groups of items in a column; an item without a value is its own group."""
     table = responses.item_metadata
     if column not in table:
         raise no_column(column, table.columns)
@@ -89,7 +91,7 @@ def groups_of(responses: Responses, column: str) -> Clusters:
         raise ResponseError(f"{every} have the same {one_line(column)!r}; leave out --group")
     if responses.clusters is not None:
         raise ResponseError(
-            "groups of items and clusters of subjects do not go together; name the column of "
+            "groups of items cannot be combined with clusters of subjects; name the column of "
             "clusters with --subject-factors in place of --cluster"
         )
     return groups
@@ -98,9 +100,9 @@ def groups_of(responses: Responses, column: str) -> Clusters:
 def with_factors(
     frame: pd.DataFrame, roles: Mapping[str, str], factors: Sequence[str]
 ) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Return a long table with its columns by role, in which subjects are named by their factors.
+    """Return a long table whose subjects are named after their factors, and its columns by role.
 
-    A column with names of their own stays.
+    An existing column with names of subjects is kept.
     """
     check_columns(frame, factors)
     if roles.get("subject", factors[0]) not in factors:
@@ -111,7 +113,7 @@ def with_factors(
 
 
 def ability_by(factors: Sequence[str], formula: str = "") -> str:
-    """Return a formula of ability with an effect for each level of factors.
+    """Return the formula of ability with an effect for each level of the factors.
 
     >>> ability_by(["llm", "scaffold"])
     '(1|llm) + (1|scaffold)'
@@ -122,10 +124,10 @@ def ability_by(factors: Sequence[str], formula: str = "") -> str:
 
 
 def explained_by(responses: Responses, facets: Sequence[str], formula: str = "") -> str:
-    """Return a formula of difficulty with an effect for each level of facets.
+    """Return the formula of difficulty with an effect for each level of the facets.
 
-    Questions have effects of their own where several items are of one question, so that levels are
-    compared on the same questions.
+    If several items share a question, each question has an effect too, so that levels are compared
+    on the same questions.
 
     >>> from bayesirt import Responses
     >>> answers = Responses.from_arrays([[1, 0], [0, 1]])
@@ -140,7 +142,7 @@ def explained_by(responses: Responses, facets: Sequence[str], formula: str = "")
 
 
 def quoted(name: str) -> str:
-    """Return a column's name as formulas take it.
+    """Return a column's name as it is written in formulas.
 
     >>> quoted("judge"), quoted("judge's model")
     ('judge', "`judge's model`")

@@ -1,4 +1,4 @@
-"""How much memory this machine still has."""
+"""Free memory of this machine."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ _GROUP = Path("/sys/fs/cgroup")
 
 
 def host_bytes_free() -> float:
-    """Return how many bytes of memory are free, for the machine or for the container it is."""
+    """Return the number of free bytes of memory, within the container's limit if there is one."""
     return min(psutil.virtual_memory().available, _left_to_container())
 
 
@@ -16,7 +16,7 @@ def _left_to_container() -> float:
     try:
         names = ("max", "current", "stat")
         limit, used, parts = ((_GROUP / f"memory.{x}").read_text("ascii") for x in names)
-        # Files that were read count as used, and give way.
+        # Cached files count as used but can be evicted.
         idle = next(x for x in parts.splitlines() if x.startswith("inactive_file "))
         return int(limit) - int(used) + int(idle.split()[1])
     except (OSError, ValueError, StopIteration):  # no container, or one without a limit

@@ -1,7 +1,7 @@
-"""The long Parquet file of this package: written whole, and read as it was.
+"""The long Parquet format of this package, which restores responses exactly.
 
-One row an observed cell: subject, item, successes, trials; latency, cluster and cost where there
-are any; and what describes the item. Names are dictionaries that hold all of them in their order.
+One row per observed cell: subject, item, successes, trials; latency, cluster and cost if known; and
+the columns that describe the item. Names are dictionaries that hold all names in their order.
 """
 
 import json
@@ -34,10 +34,10 @@ SCHEMA_VERSION = 1
 _KEY, _SCALE = b"bayesirt", b"bayesirt_scale"
 _COUNTS = ("subject", "item", "successes", "trials")
 OWN_ROLES = dict(zip(("subject", "item", "score", "trials"), _COUNTS, strict=True))
-"""Which column is which."""
+"""Column of each role."""
 _LATENCY, _CLUSTER, _COST = "latency", "cluster", "cost"
 _LARGEST_DICTIONARY = 1 << 30
-"""Bytes; a larger one would be written as plain text, and lose its order."""
+"""Bytes; a larger dictionary would be written as plain text and lose its order."""
 
 
 def write_long_parquet(responses: Responses, path: str | Path, *, overwrite: bool = False) -> None:
@@ -45,11 +45,11 @@ def write_long_parquet(responses: Responses, path: str | Path, *, overwrite: boo
     path = Path(path)
     check_place(path, overwrite=overwrite)
     if responses.q_matrix is not None:
-        raise ResponseError("a long file has no place for a Q-matrix; write that by itself")
+        raise ResponseError("a long file cannot store a Q-matrix; write that separately")
     if len(responses.subject_metadata.columns):
         raise ResponseError(
-            "a Parquet file of responses does not keep what describes subjects; leave it out here, "
-            "and name it, or a --subject-table, where they are ranked"
+            "a Parquet file of responses does not store columns of subjects; leave them out here, "
+            "and pass them, or a --subject-table, when ranking"
         )
     metadata = _metadata_columns(responses)
     schema = _schema(responses, metadata)
@@ -64,20 +64,20 @@ def write_long_parquet(responses: Responses, path: str | Path, *, overwrite: boo
 
 
 def check_place(path: Path, *, overwrite: bool) -> None:
-    """Refuse a place where no file can be written, before there is anything to write."""
+    """Refuse a path where no file can be written, before any work is done."""
     shown = one_line(str(path), 200)
     if path.suffix.lower() != ".parquet":
         raise ResponseError(f"{shown} does not end in .parquet; name a file that does")
     if os.path.isdir(path):
         raise ResponseError(f"{shown} is a folder; name a file")
     if os.path.lexists(path) and not overwrite:
-        raise ResponseError(f"{shown} is there already; pass --overwrite to replace it")
+        raise ResponseError(f"{shown} already exists; pass --overwrite to replace it")
     if not os.path.isdir(path.absolute().parent):
-        raise ResponseError(f"{shown} lies in no folder that exists; make the folder first")
+        raise ResponseError(f"{shown} is in no folder that exists; make the folder first")
 
 
 def schema_version(schema: pa.Schema) -> int | None:
-    """Return the version of this package's schema that a file has, or None.
+    """Return the schema version of a file that this package wrote, or None for other files.
 
     >>> schema_version(pa.schema([]).with_metadata({"bayesirt": "1"}))
     1
@@ -87,18 +87,18 @@ def schema_version(schema: pa.Schema) -> int | None:
 
 
 def written_scale(schema: pa.Schema) -> Scale | None:
-    """Return what answers are in a file that this package wrote, if not right and wrong."""
+    """Return the scale in a file that this package wrote, or None for right and wrong answers."""
     noted = (schema.metadata or {}).get(_SCALE)
     return None if noted is None else stored_scale(noted.decode())
 
 
 def check_written(schema: pa.Schema, name: str) -> None:
-    """Refuse a file that this package cannot read as it was written."""
+    """Refuse a file that this version of the package cannot read."""
     version = schema_version(schema) or 0
     if version > SCHEMA_VERSION:
         raise ResponseError(
-            f"{name} was written by a newer bayesirt (its schema is {version}, this one reads up "
-            f"to {SCHEMA_VERSION}); update bayesirt"
+            f"{name} was written by a newer bayesirt (it has schema {version}, this version reads "
+            f"up to {SCHEMA_VERSION}); update bayesirt"
         )
     if not {*_COUNTS} <= {*schema.names}:
         raise ResponseError(f"{name} lacks one of {', '.join(_COUNTS)}; convert the results again")
@@ -118,7 +118,7 @@ def describing_columns(schema: pa.Schema) -> list[str]:
 
 
 def read_long_parquet(path: Path, *, duplicates: str = "error") -> Responses:
-    """Read what `write_long_parquet` wrote."""
+    """Read responses that `write_long_parquet` wrote."""
     name = one_line(path.name, 80)
     table = _read_table(path, name)
     check_written(table.schema, name)
@@ -154,7 +154,7 @@ def read_long_parquet(path: Path, *, duplicates: str = "error") -> Responses:
 
 
 def _read_table(path: Path, name: str) -> pa.Table:
-    """Return all columns, of which text that describes items is a dictionary as it was written."""
+    """Return all columns; text that describes items stays a dictionary, as it was written."""
     with pyarrow.parquet.ParquetFile(path) as file:
         schema = file.schema_arrow
     text = [f.name for f in schema if pa.types.is_string(f.type) and f.name not in _COUNTS]
@@ -167,17 +167,19 @@ def _read_table(path: Path, name: str) -> pa.Table:
 
 
 def _metadata_columns(responses: Responses) -> dict[str, pa.Array]:
-    """Return what describes items, a value an item; text as a dictionary."""
+    """Return the columns that describe items, one value per item; text becomes a dictionary."""
     columns = {}
     for name, values in responses.item_metadata.items():
         shown = one_line(str(name))
         if not isinstance(name, str):
-            raise ResponseError(f"the item metadata {shown} are not called by text; rename them")
+            raise ResponseError(
+                f"the item metadata {shown} have a name that is not text; rename it"
+            )
         try:
             column = pa.array(values.tolist(), from_pandas=True)
         except (pa.ArrowException, ValueError, TypeError, OverflowError):
             raise ResponseError(
-                f"the item metadata `{shown}` are values of several kinds; make them text"
+                f"the item metadata `{shown}` mix several types of values; make them text"
             ) from None
         columns[name] = column.dictionary_encode() if pa.types.is_string(column.type) else column
     return columns
@@ -231,7 +233,7 @@ def _tables(
 def _read_names(
     column: pa.ChunkedArray, side: str, file: str
 ) -> tuple[NDArray[np.int32], list[str]]:
-    """Return the position of each row's name, and all names in their order."""
+    """Return the position of each row's name, and all names in order."""
     if column.null_count:
         refuse_nameless(side, int(np.argmax(column.is_null().to_numpy())))
     if not column.num_chunks:
@@ -243,9 +245,9 @@ def _read_names(
 def _read_metadata(
     columns: pa.Table, item: NDArray[np.int32], items: Sequence[str], path: Path
 ) -> pd.DataFrame:
-    """Return one row an item of columns of one row a cell, which must not differ within an item."""
+    """Reduce columns from one row per cell to one per item; they must be constant within items."""
     first = np.zeros(len(items), np.intp)
-    first[item[::-1]] = np.arange(len(item))[::-1]  # of several rows, the last one set stays
+    first[item[::-1]] = np.arange(len(item))[::-1]  # Assigned in reverse, so the first row wins.
     table = columns.unify_dictionaries()
     values = {}
     for name in columns.column_names:

@@ -1,6 +1,6 @@
-"""Parquet files whose few bytes claim far too much, and those that name what they do not hold.
+"""Checks against Parquet files that unpack to far too much, or refer to entries they do not hold.
 
-A few bytes can stand for a billion equal rows, or name one long text a million times.
+A few bytes can stand for a billion equal rows, or refer to one long text a million times.
 """
 
 import io
@@ -15,9 +15,9 @@ import pyarrow.parquet
 from bayesirt.errors import ResponseError
 
 ALWAYS = 1 << 27
-"""Bytes that every file may unpack to."""
+"""Bytes that any file may unpack to."""
 TIMES = 2000
-"""How many times its size a larger one may unpack to."""
+"""Largest ratio of unpacked to stored size of a file that unpacks to more than `ALWAYS`."""
 _BYTES_A_VALUE = 8
 
 
@@ -29,13 +29,13 @@ def check_unpacked(
 ) -> None:
     """Refuse a Parquet file that unpacks to more than `ALWAYS` and more than `TIMES` its size.
 
-    Lists are counted as one value each: how long they are is not known before they are read.
+    Each list counts as one value, as its length is unknown before it is read.
     """
     most = _most(source)
     with pa.parquet.ParquetFile(source) as file:
         metadata = file.metadata
         columns = [file.schema.column(k) for k in range(metadata.num_columns)]
-    # What metadata tell of a single column is not looked at: damaged, it would end the process.
+    # Metadata of single columns are not read: damaged ones would crash the process.
     groups = map(metadata.row_group, range(metadata.num_row_groups))
     stored = sum(max(0, group.total_byte_size) for group in groups)
     total = stored + _BYTES_A_VALUE * metadata.num_rows * len(columns)
@@ -47,13 +47,13 @@ def check_unpacked(
 
 
 def check_text(values: pa.Array, source: Path | io.BytesIO, name: str = "it") -> None:
-    """Refuse text that would be too long by the rule of `check_unpacked`, before it is decoded."""
+    """Refuse text that `check_unpacked` would find too long, before it is decoded."""
     if _length(values) > _most(source):
         raise _too_large(name)
 
 
 def check_dictionaries(table: pa.Table | pa.RecordBatch) -> None:
-    """Refuse columns that name entries which their dictionaries do not have."""
+    """Refuse columns that refer to entries missing from their dictionaries."""
     for column in table.columns:
         if pa.types.is_dictionary(column.type):
             column.validate(full=True)
@@ -66,13 +66,13 @@ def _most(source: Path | io.BytesIO) -> int:
 
 def _too_large(name: str) -> ResponseError:
     return ResponseError(
-        f"{name} unpacks to more than {TIMES:,} times its size; write it again without "
-        f"dictionaries and compression"
+        f"{name} unpacks to more than {TIMES:,} times its size; rewrite it without dictionaries "
+        f"and compression"
     )
 
 
 def _decoded_bytes(source: Path | io.BytesIO, path: str) -> int:
-    """Return how long the values of a text column are in all, without repeating any."""
+    """Return the total length of a text column once decoded, without decoding it."""
     total = 0
     with pa.parquet.ParquetFile(source, read_dictionary=[path]) as file:
         for group in range(file.metadata.num_row_groups):

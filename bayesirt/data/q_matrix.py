@@ -1,7 +1,7 @@
 """Q-matrices: which abilities each item needs.
 
-What makes a Q-matrix unusable is refused when it is made; what makes abilities hard to tell
-apart is said in sentences by `QMatrix.findings`.
+An unusable Q-matrix is refused when it is made; `QMatrix.findings` reports what makes abilities
+hard to distinguish.
 """
 
 from collections.abc import Sequence
@@ -30,20 +30,20 @@ class QMatrix:
     items, abilities : tuple of str
         Unique names.
     needs : bool array, shape (item, ability)
-        True where the item needs the ability; each item needs one at least, and each ability is
-        needed by one item at least.
+        True where the item needs the ability; each item needs at least one, and each ability is
+        needed by at least one item.
     n_left_out : int
-        How many items `for_items` has kept out.
+        Number of items that `for_items` has left out.
 
     Raises
     ------
     ResponseError
-        For names that are duplicated, an item without abilities and an ability without items.
+        For duplicated names, an item without abilities and an ability without items.
 
     Examples
     --------
     >>> QMatrix.from_arrays([[1, 0], [1, 1], [0, 1]])
-    <QMatrix: 3 items x 2 abilities, 1 to 2 abilities an item>
+    <QMatrix: 3 items x 2 abilities, 1 to 2 abilities per item>
     """
 
     items: tuple[str, ...]
@@ -58,7 +58,7 @@ class QMatrix:
             raise ResponseError("the Q-matrix is empty; name the abilities that each item needs")
         if self.needs.shape != (len(self.items), len(self.abilities)):
             raise ResponseError(
-                f"the Q-matrix has shape {self.needs.shape}, {len(self.items)} items and "
+                f"the Q-matrix has shape {self.needs.shape}, but {len(self.items)} items and "
                 f"{len(self.abilities)} abilities are named; give each item a row and each "
                 f"ability a column"
             )
@@ -66,7 +66,7 @@ class QMatrix:
         if len(needless):
             raise ResponseError(
                 f"no ability is named for {_named(self.items, needless, 'item')}; name "
-                f"those that it takes, or leave the row out"
+                f"those needed, or leave the row out"
             )
         if len(unneeded):
             raise ResponseError(
@@ -77,7 +77,7 @@ class QMatrix:
         counts = self.needs.sum(1)
         return (
             f"<QMatrix: {self.n_items} items x {self.n_abilities} abilities, "
-            f"{counts.min()} to {counts.max()} abilities an item>"
+            f"{counts.min()} to {counts.max()} abilities per item>"
         )
 
     @classmethod
@@ -87,7 +87,7 @@ class QMatrix:
         items: Sequence[str] | None = None,
         abilities: Sequence[str] | None = None,
     ) -> "QMatrix":
-        """Take a matrix.
+        """Make a Q-matrix from an array.
 
         Parameters
         ----------
@@ -103,7 +103,7 @@ class QMatrix:
         Raises
         ------
         ResponseError
-            At the first value that is neither 0 nor 1, and for what no Q-matrix may be.
+            At the first value that is neither 0 nor 1, and for an unusable Q-matrix.
 
         Examples
         --------
@@ -137,18 +137,18 @@ class QMatrix:
 
     @property
     def n_loadings(self) -> int:
-        """Number of ones: of abilities needed, summed over items."""
+        """Number of ones, that is, of abilities needed, summed over items."""
         return int(self.needs.sum())
 
     @property
     def loadings(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Item and ability of each one, row after row: the order in which slopes are kept."""
+        """Item and ability of each one, row by row, which is the order of the slopes."""
         item, ability = np.nonzero(self.needs)
         return item, ability
 
     @property
     def loading_names(self) -> tuple[str, ...]:
-        """A name of each one, such as ``q7: algebra``, in the order of `loadings`."""
+        """Name of each one, such as ``q7: algebra``, in the order of `loadings`."""
         pairs = zip(*self.loadings, strict=True)
         return tuple(f"{self.items[j]}: {self.abilities[k]}" for j, k in pairs)
 
@@ -178,14 +178,14 @@ class QMatrix:
         Parameters
         ----------
         items : sequence of str
-            Such as those of the responses.
+            Names of items, such as those of the responses.
         drop_unneeded : bool
-            Drop the abilities that none of these items needs; otherwise they are an error.
+            Drop abilities that none of these items needs, instead of refusing them.
 
         Returns
         -------
         QMatrix
-            Without the rows of other items; `n_left_out` says how many these were.
+            Without the rows of other items, which `n_left_out` counts.
 
         Raises
         ------
@@ -222,18 +222,18 @@ class QMatrix:
         return np.array([place[name] for name in items], np.intp)
 
     def coverage(self, responses: Responses | None = None) -> pd.DataFrame:
-        """Return how much is known of each ability.
+        """Return how many items and responses each ability has.
 
         Parameters
         ----------
         responses : Responses, optional
-            Whose items to count instead of all; each needs a row.
+            Count only the items of these responses; each needs a row.
 
         Returns
         -------
         DataFrame
-            Indexed by ability: the number of items that need it and their share of all items;
-            with responses the numbers of responses and of trials of these items too.
+            Indexed by ability: the number of items that need it and their share of all items.
+            With responses, also the numbers of responses and of trials of these items.
 
         Raises
         ------
@@ -260,13 +260,13 @@ class QMatrix:
         return pd.DataFrame(columns, index=index)
 
     def findings(self) -> list[str]:
-        """Return what keeps abilities from being told apart, one sentence each.
+        """Return what makes abilities hard to distinguish, one sentence per finding.
 
         Returns
         -------
         list of str
-            Empty if nothing was found: items kept out, abilities with the same items, abilities
-            never needed without another one, and columns that add up to others.
+            Items left out, abilities with the same items, abilities never needed without another
+            one, and columns that add up to others. Empty if there are none.
 
         Examples
         --------
@@ -277,13 +277,13 @@ class QMatrix:
         found = []
         if self.n_left_out:
             rows = counted(self.n_left_out, "row")
-            found.append(f"{rows} of the Q-matrix for items without responses left out")
+            found.append(f"left out {rows} of the Q-matrix for items without responses")
         groups = _equal_columns(self.needs)
         for group in groups:
             if len(group) > 1:
                 found.append(
                     f"abilities {_quoted([self.abilities[k] for k in group])} are needed by the "
-                    f"same items and cannot be told apart; merge them, or add items that need "
+                    f"same items and cannot be distinguished; merge them, or add items that need "
                     f"only one"
                 )
         first = np.array([group[0] for group in groups])
@@ -299,7 +299,7 @@ class QMatrix:
         if rank < len(first):
             found.append(
                 f"the Q-matrix has rank {rank} for {len(first)} different abilities: columns add "
-                f"up to others, so only the priors tell some abilities apart; add items that need "
+                f"up to others, so only the priors distinguish some abilities; add items that need "
                 f"few abilities"
             )
         return found
@@ -311,7 +311,7 @@ def _without_any(needs: NDArray[np.bool_], axis: int) -> NDArray[np.intp]:
 
 
 def _equal_columns(needs: NDArray[np.bool_]) -> list[list[int]]:
-    """Return the groups of equal columns, in the order of their first ones."""
+    """Return the groups of equal columns, ordered by their first members."""
     groups: dict[bytes, list[int]] = {}
     for k, column in enumerate(needs.T):
         groups.setdefault(column.tobytes(), []).append(k)
@@ -319,7 +319,7 @@ def _equal_columns(needs: NDArray[np.bool_]) -> list[list[int]]:
 
 
 def _always_beside(needs: NDArray[np.bool_]) -> list[NDArray[np.intp]]:
-    """Return for each column which others are True wherever it is."""
+    """Return for each column the other columns that are True wherever it is."""
     together = needs.T.astype(np.int64) @ needs.astype(np.int64)
     beside = together == together.diagonal()[:, None]
     np.fill_diagonal(beside, False)
@@ -365,12 +365,12 @@ def _check_counts(names: Sequence[Sequence[str]], shape: tuple[int, ...]) -> Non
     for given, n, kind in zip(names, shape, ("items", "abilities"), strict=True):
         if len(given) != n:
             raise ResponseError(
-                f"the Q-matrix has {n} {kind}, {len(given)} names are given; name each once"
+                f"the Q-matrix has {n} {kind}, but {len(given)} names are given; name each once"
             )
 
 
 def _named(names: Sequence[str], which: NDArray[np.intp], kind: str) -> str:
-    """Return the names of some for a sentence, such as ``ability 'a'`` or ``items 'x', 'y'``."""
+    """Return chosen names for a sentence, such as ``ability 'a'`` or ``items 'x', 'y'``."""
     chosen = [names[int(k)] for k in which]
     plural = {"item": "items", "ability": "abilities"}[kind]
     return f"{kind if len(chosen) == 1 else plural} {_quoted(chosen)}"

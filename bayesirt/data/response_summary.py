@@ -1,4 +1,4 @@
-"""Responses in numbers: how many, how many of all, and how many right."""
+"""Summary of responses: their number, coverage and scores."""
 
 import numpy as np
 import pandas as pd
@@ -8,7 +8,7 @@ from bayesirt.data.scales import score_name
 
 
 def in_short(responses: Responses) -> str:
-    """Return responses as they are shown at a prompt."""
+    """Return a one-line summary of responses, as shown at a prompt."""
     successes, trials, _ = (int(total.sum()) for total in responses.cells.totals(1))
     scale = responses.scale
     said = "right" if scale is None else f"of the full score, {scale.kind}"
@@ -20,9 +20,7 @@ def in_short(responses: Responses) -> str:
 
 
 def summarise(responses: Responses) -> pd.DataFrame:
-    """Count responses, and what else is known of them.
-
-    One unrounded column, `value`, and a row for each fact.
+    """Return counts and scores of responses: one unrounded column `value`, a row for each fact.
 
     >>> responses = Responses.from_arrays([[1, 0], [1, 1], [0, 1]])
     >>> summarise(responses).loc["responses", "value"]
@@ -58,7 +56,7 @@ def summarise(responses: Responses) -> pd.DataFrame:
 
 
 def _of_scale(responses: Responses) -> dict[str, float | int]:
-    """Return how often each grade was given, or what share of scores is at either end."""
+    """Return counts of grades, the range of unbounded scores, or shares of scores at either end."""
     scale = responses.scale
     if scale is None:
         return {}

@@ -1,8 +1,8 @@
-"""Responses: who answered what, how often, and how often rightly.
+"""Responses: who answered what, how often, and how often correctly.
 
-The only place where data is validated. Readers bring columns; everything to the right of this
-room relies on what is promised here: names are unique text, 0 <= successes <= trials, at least
-two subjects and two items, and each of them was observed at least once.
+Data is validated only here. Readers supply columns, and all other code relies on these guarantees:
+names are unique text, 0 <= successes <= trials, there are at least two subjects and two items, and
+each of them was observed at least once.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -47,17 +47,17 @@ class Responses:
     latency : float array, shape (cell,), or None
         Response length (tokens) or time of each observed cell, > 0; NaN where it is missing.
     item_metadata : DataFrame
-        One row an item, indexed by name, such as its topic; may have no columns.
+        One row per item, indexed by name, such as its topic; may have no columns.
     q_matrix : DataFrame or None
-        0/1, indexed by item, one column an ability.
+        0/1, indexed by item, one column per ability.
     clusters : Clusters or None
         Which subjects belong together, such as several runs or prompts of one LLM.
     costs : float array, shape (subject,), or None
-        What an answer of each subject costs, its mean, in any unit; NaN where it is not known.
+        Mean cost of an answer of each subject, in any unit; NaN where it is unknown.
     scale : Scale or None
-        What answers are, if not right and wrong.
+        Kind of answers, if not right and wrong.
     subject_metadata : DataFrame
-        One row a subject, indexed by name, such as its LLM and its scaffold; may have no columns.
+        One row per subject, indexed by name, such as its LLM and its scaffold; may have no columns.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class Responses:
 
     @property
     def summary(self) -> pd.DataFrame:
-        """Counts in one unrounded column, for people and for `bayesirt check`."""
+        """Counts in one unrounded column, as `bayesirt check` shows them."""
         from bayesirt.data.response_summary import summarise
 
         return summarise(self)
@@ -136,18 +136,18 @@ class Responses:
         items: Sequence[str] | None = None,
         scale: Scale | None = None,
     ) -> "Responses":
-        """Take matrices.
+        """Make responses from matrices.
 
         Parameters
         ----------
         successes : array, shape (subject, item)
-            Whole numbers; without `trials` 0 or 1, and NaN where the item was not run.
+            Whole numbers. Without `trials`, 0 or 1, and NaN where the item was not run.
         trials : array, shape (subject, item), optional
             Whole numbers, 0 where the item was not run.
         subjects, items : sequence of str, optional
             Names; ``subject 1`` and so on by default.
         scale : Scale, optional
-            What scores are, if not right and wrong: grades, or numbers from 0 to 1.
+            Kind of scores, if not right and wrong: grades, or numbers from 0 to 1.
 
         Returns
         -------
@@ -156,7 +156,7 @@ class Responses:
         Raises
         ------
         ResponseError
-            Where the shapes differ or a value is not a count.
+            If the shapes differ or a value is not a count.
         """
         clean = clean_cells(successes, trials) if scale is None else None
         if clean is not None:
@@ -181,17 +181,17 @@ class Responses:
     def from_wide(
         cls, frame: pd.DataFrame, *, threshold: float | None = None, scale: Scale | None = None
     ) -> "Responses":
-        """Take a table with subjects in rows (its index) and items in columns.
+        """Make responses from a table with subjects in rows (its index) and items in columns.
 
         Parameters
         ----------
         frame : DataFrame, shape (subject, item)
-            0 and 1, grades, or scores from 0 to 1; an empty cell, ``NA`` or a null was not
+            0 and 1, grades, or scores from 0 to 1. An empty cell, ``NA`` or a null was not
             observed.
         threshold : float, optional
             Scores at or above it count as right.
         scale : Scale, optional
-            What scores are; by default found.
+            Kind of scores; by default detected.
 
         Returns
         -------
@@ -200,7 +200,7 @@ class Responses:
         Raises
         ------
         ResponseError
-            At the first cell that is neither, and for names that are duplicated.
+            At the first cell with another value, and for duplicated names.
         """
         subjects, items = [str(s) for s in frame.index], [str(i) for i in frame.columns]
         check_names(subjects, "subject")
@@ -221,18 +221,18 @@ class Responses:
         scale: Scale | None = None,
         **columns: Any,
     ) -> "Responses":
-        """Take a table with one row a response.
+        """Make responses from a table with one row per response.
 
         Parameters
         ----------
         frame : DataFrame
         duplicates : {"error", "trials", "first", "last"}
-            What rows with the same subject and item are: a mistake, repeated trials, or
-            corrections of which the first or the last counts.
+            How to treat rows with the same subject and item: as an error, as repeated trials, or
+            as corrections of which only the first or the last counts.
         threshold : float, optional
             Scores at or above it count as right.
         scale : Scale, optional
-            What scores are; by default found.
+            Kind of scores; by default detected.
 
         Other Parameters
         ----------------
@@ -244,9 +244,9 @@ class Responses:
         latency : str, optional
             Column of response lengths or times; missing and zero values are left out.
         cluster : str, optional
-            Column of what several subjects share, such as the LLM that they are runs of.
+            Column that groups subjects, such as the LLM that they are runs of.
         cost : str, optional
-            Column of what an answer cost; kept as the mean of each subject.
+            Column with the cost of each answer; kept as the mean of each subject.
         item_metadata : sequence of str, optional
             Columns that describe the item; each must be constant within an item.
         subject_metadata : sequence of str, optional
@@ -259,7 +259,7 @@ class Responses:
         Raises
         ------
         ResponseError
-            For unknown columns, bad values, and pairs that are duplicated.
+            For unknown columns, bad values and duplicated pairs.
         """
         own = LongColumns(**columns)
         check_columns(frame, own.named)
@@ -297,8 +297,8 @@ class Responses:
     ) -> "Responses":
         """Check values, fold duplicates and store the cells.
 
-        `subject` and `item` are positions; `values` has a `score`, and perhaps `trials` and
-        `latency`, each by its name in the data.
+        `subject` and `item` are positions; `values` has a `score`, and optionally `trials` and
+        `latency`, each a series that has its name in the data.
         """
         subject, item = subject.astype(np.int32), item.astype(np.int32)
         where = where_of(subjects, items, subject, item)
@@ -321,13 +321,13 @@ class Responses:
         return cls(tuple(subjects), tuple(items), cells, latency=latency, scale=scale)
 
     def to_long(self) -> pd.DataFrame:
-        """Return one row an observed cell, as `from_long` takes it.
+        """Return one row per observed cell, as `from_long` takes it.
 
         Returns
         -------
         DataFrame
-            Columns subject, item, successes, trials, latency, cluster and cost where there are
-            any, and the item's metadata.
+            Columns subject, item, successes and trials; latency, cluster and cost if known; and
+            the metadata of items and subjects.
         """
         subject, item, successes, trials = self.cells.listed()
         columns: dict[Hashable, object] = {
@@ -345,7 +345,7 @@ class Responses:
         return pd.DataFrame(columns)
 
     def to_parquet(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write a long Parquet file, of which `read_responses` makes the same responses again.
+        """Write a long Parquet file, from which `read_responses` restores the same responses.
 
         Parameters
         ----------
@@ -355,14 +355,14 @@ class Responses:
         Raises
         ------
         ResponseError
-            If it is there already, or cannot be written.
+            If the file exists already, or cannot be written.
         """
         from bayesirt.data.long_parquet_file import write_long_parquet
 
         write_long_parquet(self, path, overwrite=overwrite)
 
     def components(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Return positions of subjects and of items that responses connect, largest group first."""
+        """Return the connected groups of subjects and items as positions, largest group first."""
         return connected_groups(self.cells)
 
     def select(self, subjects: NDArray[np.intp], items: NDArray[np.intp]) -> "Responses":
@@ -380,7 +380,7 @@ class Responses:
         Raises
         ------
         ResponseError
-            If what is left is too small.
+            If too few responses remain.
         """
         cells, kept = select_cells(self.cells, subjects, items)
         return Responses(

@@ -1,6 +1,6 @@
-"""What answers are: right or wrong, one of a few ordered grades, or a score, bounded or not.
+"""Kinds of answers: right or wrong, one of a few ordered grades, or a score, bounded or not.
 
-Whatever they are, a cell holds successes out of trials: right answers, steps of a scale above the
+For every kind, a cell holds successes out of trials: right answers, steps of a scale above the
 lowest grade, or ten-thousandths of the way from the lowest score to the highest.
 """
 
@@ -19,15 +19,15 @@ Kind = Literal["binary", "graded", "continuous", "unbounded"]
 KINDS: tuple[Kind, ...] = ("binary", "graded", "continuous", "unbounded")
 
 PARTS = 10_000
-"""Of a continuous score: a part is less than anybody tells apart."""
+"""Parts of a continuous score; finer differences do not matter."""
 HUNDREDTH = 0.01
-"""Of a continuous score: how exactly scores are recorded, where models of them are compared."""
+"""Precision to which continuous scores are recorded, where models of them are compared."""
 MOST_GRADES = 21
 _CALLED = {"binary": "answer", "graded": "grade", "continuous": "score", "unbounded": "score"}
 _FEW, _SEVERAL = 0.1, 3
-"""Up to such a share, or of so few, values that do not go with the others are mistakes."""
+"""Values unlike the others count as mistakes up to this share, or if fewer than this number."""
 _WIDEST = 25.0
-"""Standard deviations that scores without bounds may fill."""
+"""Largest range of unbounded scores, in standard deviations."""
 _LIKERT = (
     ("strongly disagree", "disagree", "neutral", "agree", "strongly agree"),
     ("strongly disagree", "disagree", "neither agree nor disagree", "agree", "strongly agree"),
@@ -35,12 +35,12 @@ _LIKERT = (
     ("poor", "fair", "good", "very good", "excellent"),
     ("never", "rarely", "sometimes", "often", "always"),
 )
-"""Labels whose order everybody knows."""
+"""Labels in their common order."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """What scores are, where they are not right or wrong.
+    """Kind of scores, if they are not right or wrong.
 
     A cell's successes are then steps above the lowest grade, or ten-thousandths of the way from the
     lowest score to the highest.
@@ -49,17 +49,16 @@ class Scale:
     ----------
     kind : {"binary", "graded", "continuous", "unbounded"}
     labels : tuple of str
-        Grades, the lowest first. Where they are to be found, none.
+        Grades, the lowest first. Empty if they are to be detected.
     full : float
-        The full score of a continuous scale; the highest that was seen of scores without bounds.
+        The full score of a continuous scale; for unbounded scores, the highest observed score.
     low : float
-        The lowest score: 0, but for scores without bounds.
+        The lowest score: 0, or for unbounded scores the lowest observed score.
 
     Raises
     ------
     ResponseError
-        For labels that are too few, too many or not unique, or a full score that is not above the
-        lowest.
+        For too few, too many or duplicated labels, or a full score that is not above the lowest.
 
     Examples
     --------
@@ -92,25 +91,25 @@ class Scale:
 
     @property
     def called(self) -> str:
-        """What one answer is called."""
+        """Name of a single answer: answer, grade or score."""
         return _CALLED[self.kind]
 
     @property
     def fine(self) -> bool:
-        """Whether answers are scores, hardly two of which are equal but at the ends."""
+        """Whether answers are scores, which rarely coincide except at the ends."""
         return self.kind in ("continuous", "unbounded")
 
     def value(self, share: ArrayLike) -> Any:
-        """Return a share of the way from the lowest score to the highest in the scores' own unit.
+        """Convert a share of the way from the lowest score to the highest to the scores' unit.
 
-        Where grades are words it stays a share.
+        It remains a share if grades are words.
         """
         low, high = ends_of(self)
         return low + np.asarray(share) * (high - low)
 
     @property
     def ends(self) -> tuple[float, float] | None:
-        """Numbers that the lowest and the highest score stand for, unless grades are words."""
+        """Lowest and highest score as numbers, or None if grades are words."""
         if self.fine:
             return self.low, self.full
         try:
@@ -120,7 +119,7 @@ class Scale:
 
 
 def ends_of(scale: Scale | None) -> tuple[float, float]:
-    """Return numbers for the lowest and the highest score: 0 and 1 where there are no others.
+    """Return the lowest and the highest score as numbers, by default 0 and 1.
 
     >>> ends_of(None), ends_of(Scale("graded", ("1", "2", "3")))
     ((0.0, 1.0), (1.0, 3.0))
@@ -129,7 +128,7 @@ def ends_of(scale: Scale | None) -> tuple[float, float]:
 
 
 def score_name(scale: Scale | None) -> str:
-    """Return what the mean of a subject's answers is called.
+    """Return the name of the mean of a subject's answers.
 
     >>> score_name(None), score_name(Scale("continuous"))
     ('accuracy', 'mean score')
@@ -138,7 +137,7 @@ def score_name(scale: Scale | None) -> str:
 
 
 def shown_score(scale: Scale | None, share: float) -> str:
-    """Return a share of the full score as people read it: a percentage, a grade, a score.
+    """Format a share of the full score as a percentage, a grade or a score.
 
     >>> shown_score(None, 0.5), shown_score(Scale("graded", ("1", "2", "3")), 0.75)
     ('50.0%', '2.50')
@@ -147,26 +146,26 @@ def shown_score(scale: Scale | None, share: float) -> str:
     if scale is None or ends is None or (ends == (0, 1) and scale.kind != "unbounded"):
         return f"{share:.1%}"
     digits = 1 if ends[1] > MOST_GRADES else 2
-    if scale.kind == "unbounded":  # a thousandth of what was seen shows
+    if scale.kind == "unbounded":  # A thousandth of the observed range is visible.
         digits = max(0, 3 - int(np.ceil(np.log10(ends[1] - ends[0]))))
     return f"{scale.value(share):,.{digits}f}"
 
 
 def scale_given(kind: str | None, order: Sequence[str], full: float | None) -> Scale | None:
-    """Return what scores are said to be, if anything is said."""
+    """Return the scale that the options --kind, --order and --scale ask for, if any."""
     labels = tuple(label.strip() for text in order for label in text.split(","))
     if labels and kind not in (None, "graded"):
         raise ResponseError(f"--order belongs to graded answers; leave out --kind {kind}")
     if full is not None and kind not in (None, "continuous"):
         raise ResponseError(f"--scale belongs to continuous scores; leave out --kind {kind}")
     if labels and full is not None:
-        raise ResponseError("--order names grades, --scale a full score; leave out either")
+        raise ResponseError("--order is for grades, --scale for scores; leave out one of them")
     found = kind or ("graded" if labels else "continuous" if full is not None else None)
     return None if found is None else Scale(found, labels, 1.0 if full is None else full)  # type: ignore[arg-type]
 
 
 def stored_scale(text: str) -> Scale | None:
-    """Return a scale that was written down as JSON; of nothing, none."""
+    """Return a scale that was stored as JSON, or None for empty text."""
     if not text:
         return None
     try:
@@ -174,11 +173,11 @@ def stored_scale(text: str) -> Scale | None:
         ends = float(values["full"]), float(values.get("low", 0))
         return Scale(values["kind"], tuple(map(str, values["labels"])), *ends)
     except (KeyError, TypeError, ValueError):
-        raise ResponseError("what answers are was not written down well; convert again") from None
+        raise ResponseError("the stored kind of answers cannot be read; convert again") from None
 
 
 def refuse_other_answers(scale: Scale | None, model: str, takes: Kind) -> None:
-    """Refuse a model of answers of another kind."""
+    """Refuse a model for another kind of answers."""
     kind = "binary" if scale is None else scale.kind
     if kind != takes:
         called = {"binary": "right and wrong"}
@@ -194,19 +193,19 @@ def refuse_other_answers(scale: Scale | None, model: str, takes: Kind) -> None:
 
 
 class Column(NamedTuple):
-    """A column of scores, none missing, as its distinct values and where they are."""
+    """A column of scores without missing values, as its distinct values and their codes."""
 
     name: str
     codes: NDArray[np.intp]
     distinct: NDArray[np.object_]
-    numbers: NDArray[np.float64] | None  # The whole column, where all of it are numbers.
-    where: Callable[[int], str]  # Says in words where a row stands.
+    numbers: NDArray[np.float64] | None  # The whole column, if all values are numbers.
+    where: Callable[[int], str]  # Returns the location of a row in words.
 
 
 def scored(column: Column, told: Scale | None) -> tuple[NDArray[np.int64], Scale] | None:
-    """Return successes of each score, and what they are, where they are not right or wrong.
+    """Return successes of each score and their scale, or None if scores are right or wrong.
 
-    `told` is what they are said to be, if anything.
+    `told` is the scale that was asked for, if any.
     """
     numbers = column.numbers
     if numbers is not None and told is not None and told.fine:
@@ -222,7 +221,7 @@ def scored(column: Column, told: Scale | None) -> tuple[NDArray[np.int64], Scale
 
 
 def _look_graded(numbers: NDArray[np.float64]) -> bool:
-    """Return whether scores are whole numbers on a short scale, but for a few mistakes."""
+    """Return whether scores are whole numbers on a short scale, apart from a few mistakes."""
     whole = numbers == np.round(numbers)
     beyond = (numbers != 0) & (numbers != 1)
     if whole.mean() < 1 - _FEW or beyond.mean() <= _FEW or beyond.sum() < _SEVERAL:
@@ -232,7 +231,7 @@ def _look_graded(numbers: NDArray[np.float64]) -> bool:
 
 
 def look_continuous(numbers: NDArray[np.float64]) -> bool:
-    """Return whether scores lie between 0 and 1, and not just a few are neither."""
+    """Return whether all scores are from 0 to 1, and more than a few are neither 0 nor 1."""
     between = (numbers > 0) & (numbers < 1)
     within = (numbers >= 0) & (numbers <= 1)
     return bool(within.all() and between.mean() > _FEW and between.sum() >= _SEVERAL)
@@ -263,7 +262,7 @@ def _graded(numbers: NDArray[np.float64], column: Column) -> tuple[NDArray[np.in
 
 
 def _labelled(column: Column, told: Scale | None) -> tuple[NDArray[np.int64], Scale] | None:
-    """Return the places of labels in their order."""
+    """Return the position of each label in the order of grades, and the scale."""
     if told is None and len(column.distinct) > MOST_GRADES:
         return None
     texts = [str(value).strip() for value in column.distinct]
@@ -287,7 +286,7 @@ def _labelled(column: Column, told: Scale | None) -> tuple[NDArray[np.int64], Sc
 
 
 def _places(column: Column, order: Sequence[str], way_out: str) -> NDArray[np.int64]:
-    """Return the place of each distinct label in an order."""
+    """Return the position of each distinct label in an order."""
     places = {label.casefold(): k for k, label in enumerate(order)}
     found = []
     for value in column.distinct:
@@ -302,7 +301,7 @@ def _places(column: Column, order: Sequence[str], way_out: str) -> NDArray[np.in
 
 
 def on_scale(column: Column, scale: Scale) -> NDArray[np.int64]:
-    """Return successes of scores on a scale that is known: they may be few, and alike."""
+    """Return successes of scores on a known scale; the scores may be few, or all equal."""
     if not scale.fine:
         return _places(column, scale.labels, "correct it")[column.codes]
     if column.numbers is None:
@@ -359,15 +358,15 @@ def _unbounded(
     if high - low > _WIDEST * sd:
         far = max((low, high), key=lambda end: abs(end - np.median(numbers)))
         raise ResponseError(
-            f"`{column}` has {far:g} far from all other scores, against which they would hardly "
-            f"differ; correct it, or take logarithms of scores first"
+            f"`{column}` has {far:g}, so far from all other scores that these would hardly differ; "
+            f"correct it, or take logarithms of scores first"
         )
     parts = np.round(PARTS * ((numbers - low) / (high - low))).astype(np.int64)
     return parts, replace(scale, labels=(), low=float(low), full=float(high))
 
 
 def in_parts(shares: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return scores from 0 to 1 in ten-thousandths; none between the ends becomes an end.
+    """Return scores from 0 to 1 in ten-thousandths; only 0 and 1 themselves become the ends.
 
     >>> in_parts(np.array([0, 0.00001, 0.5, 1])).tolist()
     [0, 1, 5000, 10000]

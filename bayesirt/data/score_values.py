@@ -1,4 +1,4 @@
-"""Scores as they come, turned into successes out of trials."""
+"""Conversion of raw scores into successes out of trials."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +13,7 @@ from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
 Where = Callable[[int], str]
-"""Says in words where row k stands, such as "at model 'gpt-x', item 'q17'"."""
+"""Returns the location of row k in words, such as "at subject 'gpt-x', item 'q17'"."""
 
 
 def where_of(
@@ -22,7 +22,7 @@ def where_of(
     subject: NDArray[np.integer],
     item: NDArray[np.integer],
 ) -> Where:
-    """Return what says where rows stand, from the positions of their subjects and items."""
+    """Return a function that locates rows in words, given their subjects and items."""
 
     def where(row: int) -> str:
         names = one_line(subjects[subject[row]]), one_line(items[item[row]])
@@ -37,9 +37,9 @@ _WORDS = {
     **dict.fromkeys(("true", "yes", "y", "correct", "right", "pass", "passed"), 1.0),
     **dict.fromkeys(("false", "no", "n", "incorrect", "wrong", "fail", "failed"), 0.0),
 }
-"""Right and wrong in words."""
+"""Words for right and wrong."""
 _DECIMAL_COMMA = re.compile(r"-?\d+,(\d{1,2}|\d{4,})|-?0,\d+")
-"""A number that no comma parts into thousands."""
+"""A number whose comma is a decimal comma, not a thousands separator."""
 _WHOLE = 1e-6
 _LONG = 40
 _MOST_TRIALS = 2**31 - 1
@@ -53,11 +53,12 @@ def read_scores(
     where: Where,
     scale: Scale | None = None,
 ) -> tuple[NDArray[np.integer], NDArray[np.integer], Scale | None]:
-    """Return successes and trials, and what they are where they are not right or wrong."""
+    """Return successes and trials, and their scale if they are not right or wrong."""
     if scale is not None and scale.kind != "binary" and not (threshold is trials is None):
         other = "--threshold" if trials is None else "a column of `trials`"
         raise ResponseError(
-            f"{other} makes answers right or wrong; leave it out, or --kind, --order and --scale"
+            f"{other} makes answers right or wrong; leave out either it or --kind, --order and "
+            f"--scale"
         )
     binary = scale is not None and scale.kind == "binary"
     if trials is None and threshold is None and not binary:
@@ -72,7 +73,7 @@ def read_scores(
 def read_on_scale(
     scores: pd.Series, column: str, where: Where, scale: Scale
 ) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
-    """Return successes and trials of answers on a scale that is known."""
+    """Return successes and trials of answers on a known scale."""
     held = _column(scores, column, where, scale)
     if held is None:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -80,7 +81,7 @@ def read_on_scale(
 
 
 def _column(scores: pd.Series, name: str, where: Where, scale: Scale | None) -> Column | None:
-    """Return a column's distinct values, and refuse one that is missing; of lists, nothing."""
+    """Return a column of scores, or None if empty or with lists; refuse missing values."""
     try:
         codes, distinct = pd.factorize(scores)
     except TypeError:  # a value such as a list, which cannot be looked up
@@ -95,7 +96,7 @@ def _column(scores: pd.Series, name: str, where: Where, scale: Scale | None) -> 
         parse_numbers(scores, name, where, "give numbers, or percentages throughout")
         if scale.full != 1 and any(_text_of(value).endswith("%") for value in values):
             raise ResponseError(
-                f"`{name}` holds percentages, which say what the full score is; leave out --scale"
+                f"`{name}` holds percentages, whose full score is 100%; leave out --scale"
             )
     numbers = of_distinct[codes] if np.isfinite(of_distinct).all() else None
     return Column(name, codes, values, numbers, where) if len(values) else None
@@ -110,7 +111,7 @@ def count_successes(
     *,
     fractions: bool | None = None,
 ) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
-    """Return successes and trials, whatever the scores are."""
+    """Return successes and trials of right and wrong answers, single or counted."""
     if threshold is not None and not np.isfinite(threshold):
         raise ResponseError(f"--threshold must be a finite number, got {threshold}")
     right = _clean_answers(scores) if trials is None and threshold is None else None
@@ -140,7 +141,7 @@ def _clean_answers(scores: pd.Series) -> NDArray[np.int8] | None:
 def parse_numbers(
     values: pd.Series, column: str, where: Where, hint: str | None = None
 ) -> NDArray[np.float64]:
-    """Return finite numbers, or say which cell is none."""
+    """Return finite numbers, or refuse the first cell that is not one."""
     if values.dtype.kind in "biuf":
         numbers = values.to_numpy(np.float64, na_value=np.nan)
     else:
@@ -148,7 +149,7 @@ def parse_numbers(
             codes, distinct = pd.factorize(values)
         except TypeError:  # a value such as a list, which cannot be looked up
             numbers = _as_numbers(values.to_numpy(object))
-        else:  # the last one is that of nulls
+        else:  # The last entry is for nulls, whose code is -1.
             numbers = np.append(_as_numbers(np.asarray(distinct, object)), np.nan)[codes]
     bad = ~np.isfinite(numbers)
     if bad.any():
@@ -158,10 +159,10 @@ def parse_numbers(
 
 
 def _as_numbers(raw: NDArray[np.object_]) -> NDArray[np.float64]:
-    """Return values as numbers; what is none, or a percentage among others, is NaN or infinite."""
+    """Return values as numbers; anything else, or a percentage among numbers, is not finite."""
     try:
         numbers = np.array(pd.to_numeric(raw, errors="coerce"), np.float64)
-    except OverflowError:  # a whole number that no float holds, but its text is infinite
+    except OverflowError:  # A whole number too large for a float; as text it becomes infinite.
         return _as_numbers(np.array([str(value) for value in raw], object))
     shares = np.zeros(len(numbers), bool)
     for k in np.flatnonzero(~np.isfinite(numbers)):
@@ -187,12 +188,12 @@ def _refuse_number(raw: object, column: str, place: str, hint: str | None) -> No
 
 
 def told_not_run(n: int, rows: int, name: str) -> str:
-    """Return in a sentence that rows without a score count as not run."""
-    return f"{n:,} of {rows:,} rows of {one_line(name)} have no score, and count as not run"
+    """Return a sentence on rows without a score, which count as not run."""
+    return f"{n:,} of {rows:,} rows of {one_line(name)} have no score and count as not run"
 
 
 def without_score(scores: pd.Series) -> NDArray[np.bool_] | None:
-    """Return which answers were not given, or None if all were."""
+    """Return which rows have no score, or None if all have one."""
     if scores.dtype.kind in "biu":
         return None
     if scores.dtype.kind == "f" and isinstance(scores.dtype, np.dtype):
@@ -200,7 +201,7 @@ def without_score(scores: pd.Series) -> NDArray[np.bool_] | None:
         return missing if missing.any() else None
     try:
         codes, distinct = pd.factorize(scores)
-    except TypeError:  # a value such as a list, of which none is missing
+    except TypeError:  # Values such as lists, none of which are missing.
         return None
     empty = [_is_missing(value) for value in np.asarray(distinct, object)]
     missing = np.append(np.array(empty, bool), True)[codes]
@@ -245,8 +246,8 @@ def repeated_counts(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return successes and trials of repeated answers; scores are counts or fractions of trials.
 
-    A column called `successes` or `n_correct` holds counts, one called `fraction` or `accuracy`
-    fractions; any other holds fractions if one of its values is not whole, else counts.
+    A column named `successes` or `n_correct` holds counts; one named `fraction` or `accuracy` holds
+    fractions. Any other holds fractions if one of its values is not whole, else counts.
     """
     _refuse_first(
         (trials < 0) | (trials != np.round(trials)) | (trials > _MOST_TRIALS),

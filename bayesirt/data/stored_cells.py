@@ -1,4 +1,4 @@
-"""Observed cells that are left on disk, in blocks of subjects that memory can hold."""
+"""Observed cells that are kept on disk, in blocks of subjects that fit in memory."""
 
 import shutil
 import weakref
@@ -18,14 +18,14 @@ from bayesirt.errors import ResponseError
 class StoredCells:
     """Cells in a folder, which is removed with this object or when the process ends.
 
-    Subject i stands in row ``i // n_blocks`` of block ``i % n_blocks``.
+    Subject i is row ``i // n_blocks`` of block ``i % n_blocks``.
     """
 
     folder: Path
     shape: tuple[int, int]  # Numbers of subjects and items.
     n_blocks: int
     n_rows: int  # Subjects of a block; the last blocks may have one less.
-    is_sparse: bool  # Whether a block lists its cells, or is a matrix.
+    is_sparse: bool  # Whether a block is a list of cells rather than a matrix.
     most_cells: int  # Observed cells of the fullest block.
     kind: type[np.signedinteger]  # Integer type that holds all successes and trials.
     sums: tuple[Totals, Totals]  # Over subjects, then over items.
@@ -43,11 +43,11 @@ class StoredCells:
         return self.sums[axis]
 
     def block(self, k: int) -> DenseCells | SparseCells:
-        """Return a block, with its own rows in place of subjects."""
+        """Return a block, whose subjects are numbered by its rows."""
         return load_block(self.folder, k, (self.n_rows, self.shape[1]), sparse=self.is_sparse)
 
     def parts(self) -> Iterator[CellList]:
-        """Return the observed cells of one block after another."""
+        """Yield the observed cells of one block after another."""
         for k in range(self.n_blocks):
             cells = self.block(k).listed()
             yield cells._replace(subject=cells.subject * self.n_blocks + np.int32(k))
@@ -62,8 +62,8 @@ class StoredCells:
 
     def _refuse(self) -> NoReturn:
         raise ResponseError(
-            f"{self.n_observed:,} responses were left on disk, where only fit_cbmm with Newton "
-            f"steps and summaries work on them; read them with out_of_core=False, or fewer of them"
+            f"{self.n_observed:,} responses were left on disk, and only fit_cbmm with Newton steps "
+            f"and summaries can use them there; read them with out_of_core=False, or read fewer"
         )
 
 

@@ -1,4 +1,4 @@
-"""Columns of a long table, turned into positions, metadata, lengths and costs."""
+"""Conversion of the columns of a long table into positions, metadata, lengths and costs."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ OWN_COLUMNS = frozenset({"subject", "item", "successes", "trials", "latency", "c
 
 @dataclass(frozen=True)
 class LongColumns:
-    """What the columns of a table with one row a response are called."""
+    """Column names of a table with one row per response."""
 
     subject: Hashable = "subject"
     item: Hashable = "item"
@@ -28,25 +28,25 @@ class LongColumns:
     latency: Hashable = None
     cluster: Hashable = None
     cost: Hashable = None
-    item_metadata: Sequence[Hashable] = ()  # That describe items.
-    subject_metadata: Sequence[Hashable] = ()  # That describe subjects.
+    item_metadata: Sequence[Hashable] = ()  # Columns that describe items.
+    subject_metadata: Sequence[Hashable] = ()  # Columns that describe subjects.
 
     @property
     def values(self) -> dict[str, Hashable]:
-        """Those of answers, by what they are."""
+        """Columns of the answers by role."""
         roles = {"score": self.score, "trials": self.trials, "latency": self.latency}
         return {role: column for role, column in roles.items() if column}
 
     @property
     def named(self) -> list[Hashable]:
-        """All of them."""
+        """All named columns."""
         of_subjects = [column for column in (self.cluster, self.cost) if column]
         own = [self.subject, self.item, *self.values.values()]
         return [*own, *self.item_metadata, *self.subject_metadata, *of_subjects]
 
 
 def check_columns(frame: pd.DataFrame, wanted: Iterable[Hashable]) -> None:
-    """Refuse a table that lacks a column that is wanted, or has it twice."""
+    """Refuse a table that lacks a wanted column, or has it twice."""
     for column in wanted:
         found = sum(column == other for other in frame.columns)
         if not found:
@@ -62,7 +62,7 @@ def check_columns(frame: pd.DataFrame, wanted: Iterable[Hashable]) -> None:
 def no_column(
     column: str, known: Iterable[object], kind: str = "item", otherwise: str = "they have none"
 ) -> ResponseError:
-    """Return the error of a column that nothing describes items, or subjects, by."""
+    """Return the error for a column that does not describe the items or subjects."""
     names = [str(name) for name in known]
     hint = f"they have {', '.join(map(one_line, names[:_MOST_LISTED]))}" if names else otherwise
     if near := get_close_matches(column, names, 1):
@@ -71,12 +71,12 @@ def no_column(
 
 
 def is_blank(values: pd.Series) -> "pd.Series[bool]":
-    """Return where a column holds nothing, or text of blanks."""
+    """Return where a column is missing or blank."""
     return values.isna() | (values.astype(str).str.strip() == "")
 
 
 def list_columns(frame: pd.DataFrame) -> str:
-    """Return the first columns of a table for a sentence."""
+    """List the first columns of a table for a sentence."""
     return first_few([one_line(str(column), 24) for column in frame.columns], _MOST_LISTED)
 
 
@@ -93,7 +93,7 @@ def encode_names(names: pd.Series, kind: str) -> tuple[NDArray[np.int32], list[s
 
 
 def _distinct(names: pd.Series) -> tuple[NDArray[np.intp], pd.Series] | None:
-    """Return each row's position among the values, if they are plain and there for every row."""
+    """Return each row's position among the distinct names, if these are plain and complete."""
     categories = isinstance(names.dtype, pd.CategoricalDtype)
     if not (categories or isinstance(names.dtype, pd.StringDtype) or names.dtype.kind in "iu"):
         return None
@@ -144,14 +144,14 @@ def describe_items(
     columns: Sequence[Hashable],
     kind: str = "item",
 ) -> pd.DataFrame:
-    """Return one row an item, or a subject, of the columns that describe it."""
+    """Return the columns that describe items or subjects, with one row for each."""
     for column in columns:
         varying = first_varying(frame[column], item)
         if varying is not None:
             raise ResponseError(
                 f"`{one_line(str(column))}` differs between the rows of {kind} "
-                f"{one_line(items[varying])!r}; leave the column out or make the {kind}'s name "
-                f"tell them apart"
+                f"{one_line(items[varying])!r}; leave the column out, or make it part of the "
+                f"{kind}'s name"
             )
     if not columns:
         return pd.DataFrame(index=pd.Index(items, dtype=object))
@@ -166,7 +166,7 @@ def parse_latency(values: pd.Series, column: str, where: Where) -> NDArray[np.fl
 
 
 def parse_amounts(values: pd.Series, column: str, where: Where, kind: str) -> NDArray[np.float64]:
-    """Return amounts that are not negative; NaN where they are missing."""
+    """Return non-negative amounts; NaN where they are missing."""
     words = {"", "na", "nan", "none", "null"}
     missing = values.isna().to_numpy()
     if not pd.api.types.is_numeric_dtype(values.dtype):
@@ -175,7 +175,7 @@ def parse_amounts(values: pd.Series, column: str, where: Where, kind: str) -> ND
     observed = np.flatnonzero(~missing)
     parsed[observed] = parse_numbers(
         values.iloc[observed], column, lambda k: where(int(observed[k])),
-        f"rename the column if it is no {kind}",
+        f"rename the column if it is not a {kind}",
     )  # fmt: skip
     if (parsed < 0).any():
         row = int(np.argmax(parsed < 0))
@@ -186,7 +186,7 @@ def parse_amounts(values: pd.Series, column: str, where: Where, kind: str) -> ND
 
 
 def check_index(metadata: pd.DataFrame, names: Sequence[str], kind: str) -> None:
-    """Refuse a table that does not describe items, or subjects, each in a row of its own."""
+    """Refuse metadata without exactly one row for each item or subject."""
     if list(metadata.index) != list(names):
         raise ResponseError(
             f"the {kind} metadata must have one row for each {kind}, in their order"
@@ -196,10 +196,10 @@ def check_index(metadata: pd.DataFrame, names: Sequence[str], kind: str) -> None
 def check_tables_of_items(
     items: Sequence[str], metadata: pd.DataFrame, q_matrix: pd.DataFrame | None
 ) -> None:
-    """Refuse tables that do not describe the items, each in a row of its own."""
+    """Refuse metadata or a Q-matrix without exactly one row for each item."""
     taken = [c for c in metadata.columns if c in OWN_COLUMNS]
     if taken:
-        raise ResponseError(f"item metadata cannot be called {taken[0]!r}; rename the column")
+        raise ResponseError(f"item metadata cannot be named {taken[0]!r}; rename the column")
     for label, table in (("item metadata", metadata), ("Q-matrix", q_matrix)):
         if table is not None and list(table.index) != list(items):
             raise ResponseError(f"the {label} must have one row for each item, in their order")

@@ -1,4 +1,4 @@
-"""Topics of items: the column that tells them, and which items each has."""
+"""Topics of items, read from a column that describes items."""
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,7 @@ from bayesirt.names import one_line
 
 
 def items_by_topic(responses: Responses, column: str) -> dict[str, NDArray[np.intp]]:
-    """Return the positions of each topic's items, the topics by name; some items may have none."""
+    """Return the positions of each topic's items, sorted by topic; omit items without a topic."""
     table = responses.item_metadata
     if column not in table:
         way = "name a column of a long table, or a file with the columns item and topic"
@@ -28,7 +28,7 @@ def items_by_topic(responses: Responses, column: str) -> dict[str, NDArray[np.in
 
 
 def shared_facts(responses: Responses) -> dict[str, NDArray[np.str_]]:
-    """Return as text what describes items and some have in common; names as files take them."""
+    """Return, as text, the columns of items whose values some items share; names fit files."""
     told = {}
     for name, column in responses.item_metadata.items():
         values = topic_names(column).astype(str)

@@ -1,4 +1,4 @@
-"""Files that are whole or not there."""
+"""Atomic writing: a file is either complete or absent."""
 
 import errno
 import os
@@ -11,12 +11,12 @@ from bayesirt.names import one_line
 
 _FULL = frozenset({errno.ENOSPC, errno.EFBIG, errno.EDQUOT})
 _MARGIN = 1 << 20
-"""Bytes, for names and for what a format keeps besides."""
+"""Extra bytes for names and for the overhead of a format."""
 
 
 @contextmanager
 def saying_why(path: Path, what: str = "") -> Iterator[None]:
-    """Turn what the system refuses to write into a sentence."""
+    """Turn an error of the system on writing into a sentence."""
     try:
         yield
     except OSError as error:
@@ -26,7 +26,7 @@ def saying_why(path: Path, what: str = "") -> Iterator[None]:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file beside its place and rename it, so that it is whole or not there."""
+    """Write a file under a temporary name and rename it, so that it is complete or absent."""
     partial = path.with_name(f".{path.name}.partial")
     with saying_why(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -38,10 +38,10 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def make_sure_of_room(path: Path, n_bytes: int) -> None:
-    """Make sure that there is room for a file before it is written by what cannot do without.
+    """Reserve disk space for a file before it is written, and raise OSError if there is too little.
 
-    HDF5 that finds no room when it closes a file leaves objects behind that end the process. Where
-    the system cannot set room aside, nothing is made sure of.
+    If the disk is full when HDF5 closes a file, leftover objects crash the process. Does nothing
+    where the system cannot reserve space.
     """
     if not hasattr(os, "posix_fallocate"):
         return

@@ -1,4 +1,4 @@
-"""Matrices of answers whose cells are all in order, counted without a row for each cell."""
+"""Fast conversion of clean matrices of answers, without making a row for each cell."""
 
 from typing import Any
 
@@ -11,14 +11,14 @@ from bayesirt.data.score_values import parse_numbers
 from bayesirt.errors import ResponseError
 
 _AT_ONCE = 1 << 20
-"""Cells of a table that are objects at the same time."""
+"""Cells of a table that are held as objects at the same time."""
 _MOST_TRIALS = np.iinfo(np.int32).max
 
 _left_empty = np.frompyfunc(lambda value: isinstance(value, str) and value in ("", "NA"), 1, 1)
 
 
 def clean_cells(successes: ArrayLike, trials: ArrayLike | None) -> Cells | None:
-    """Return the cells of matrices in which nothing is odd, else None."""
+    """Return the cells of clean matrices, or None if any value needs a closer look."""
     try:
         answers, counts = np.asarray(successes), np.asarray(trials)
     except ValueError:  # rows of different lengths
@@ -40,7 +40,7 @@ def as_matrix(values: ArrayLike, name: str) -> NDArray[np.float64]:
 
 
 def cells_of_answers(values: NDArray[Any], threshold: float | None = None) -> Cells | None:
-    """Count a matrix of single answers, or return None if a cell is no answer."""
+    """Count a matrix of single answers, or return None if a cell is not an answer."""
     if values.ndim != 2 or values.dtype.kind not in "biuf":
         return None
     seen = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(values.shape, bool)
@@ -52,7 +52,7 @@ def cells_of_answers(values: NDArray[Any], threshold: float | None = None) -> Ce
 
 
 def cells_of_counts(successes: NDArray[Any], trials: NDArray[Any]) -> Cells | None:
-    """Take matrices of counts, or return None if a cell is not a count of that many trials."""
+    """Return the cells of count matrices, or None if a count does not fit its number of trials."""
     kinds = successes.dtype.kind + trials.dtype.kind
     if trials.ndim != 2 or successes.shape != trials.shape or not set(kinds) <= set("biu"):
         return None
@@ -67,7 +67,7 @@ def cells_of_counts(successes: NDArray[Any], trials: NDArray[Any]) -> Cells | No
 
 
 def cells_of_table(frame: pd.DataFrame, threshold: float | None = None) -> Cells | None:
-    """Count a table of single answers of any type, or return None if a cell is no answer."""
+    """Count a table of single answers of any type, or return None if a cell is not an answer."""
     if threshold is not None and not np.isfinite(threshold):
         return None
     if all(isinstance(kind, np.dtype) and kind.kind in "biuf" for kind in frame.dtypes):
@@ -85,13 +85,13 @@ def cells_of_table(frame: pd.DataFrame, threshold: float | None = None) -> Cells
 
 
 def _scores(values: NDArray[np.object_]) -> NDArray[np.float64] | None:
-    """Return scores as numbers, NaN where there is none, or None if one is not a number."""
+    """Return scores as numbers, NaN for empty cells, or None if a score is not a number."""
     try:
         codes, distinct = pd.factorize(values.ravel())
     except TypeError:  # a value such as a list, which cannot be looked up
         return None
     empty = np.array([isinstance(v, str) and v in ("", "NA") for v in distinct], bool)
-    numbers = np.full(len(distinct) + 1, np.nan)  # the last one is that of nulls
+    numbers = np.full(len(distinct) + 1, np.nan)  # The last entry is for nulls, whose code is -1.
     try:
         given = pd.Series(distinct[~empty], dtype=object)
         numbers[:-1][~empty] = parse_numbers(given, "score", str)

@@ -109,7 +109,7 @@ def test_a_folder_of_logs_is_ranked(cli: Cli, logs: Path, tmp_path: Path):
 def test_what_is_there_stays_unless_told(cli: Cli, table: Path, tmp_path: Path):
     out = tmp_path / "new.parquet"
     out.write_text("mine")
-    assert "is there already; pass --overwrite" in sentence(cli("convert", table, out))
+    assert "already exists; pass --overwrite" in sentence(cli("convert", table, out))
     assert out.read_text() == "mine"
     assert cli("convert", table, out, "--overwrite").code == 0
     assert cli("convert", out, out, "--overwrite").code == 0

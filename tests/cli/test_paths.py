@@ -26,9 +26,9 @@ TAKEN = {
     "below a link to itself": ("round/x", "no folder that exists", "lies below a file"),
     "a name that is too long": (LONG, "File name too long", "File name too long"),
     "a folder": ("folder", "is a folder; name a file", "files that are not a run"),
-    "a file": ("taken", "is there already", "is a file; name a folder"),
-    "a pipe": ("pipe", "is there already", "is a file; name a folder"),
-    "a link to itself": ("round", "is there already", "is a file; name a folder"),
+    "a file": ("taken", "already exists", "is a file; name a folder"),
+    "a pipe": ("pipe", "already exists", "is a file; name a folder"),
+    "a link to itself": ("round", "already exists", "is a file; name a folder"),
 }
 
 

@@ -40,7 +40,7 @@ def test_subjects_are_named_by_their_factors_where_they_have_no_names(tmp_path):
     part = found.select(np.array([4, 0]), np.arange(3))
     assert part.subject_metadata["scaffold"].to_list() == ["s0", "s0"]
     assert found.to_long()["llm"].to_list() == found.to_long()["subject"].str[:4].to_list()
-    with pytest.raises(ResponseError, match="does not keep what describes subjects"):
+    with pytest.raises(ResponseError, match="does not store columns of subjects"):
         found.to_parquet(tmp_path / "agents.parquet")
 
 

@@ -63,7 +63,7 @@ def test_the_mean_of_equal_costs_is_that_cost_to_the_last_bit():
     ("cost", "said"),
     [
         (-0.1, "must not be negative, got -0.1 at subject 's0'"),
-        ("much", "rename the column if it is no cost of an answer"),
+        ("much", "rename the column if it is not a cost of an answer"),
     ],
 )
 def test_what_is_no_cost_is_refused(cost: object, said: str):
@@ -88,9 +88,9 @@ def test_a_file_without_costs_of_these_subjects_is_refused(tmp_path: Path):
 
 def test_costs_for_other_subjects_are_refused():
     responses = Responses.from_long(ROWS, cost="cost_usd")
-    with pytest.raises(ResponseError, match="there are 4 subjects, but costs have the shape"):
+    with pytest.raises(ResponseError, match="there are 4 subjects, but costs have shape"):
         replace(responses, costs=np.zeros(3))
-    with pytest.raises(ResponseError, match="a cost must be a finite number"):
+    with pytest.raises(ResponseError, match="a cost must be a finite, non-negative number"):
         replace(responses, costs=np.array([0, 1, np.inf, 2]))
 
 

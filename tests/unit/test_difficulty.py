@@ -73,7 +73,7 @@ def test_nothing_explains_nothing():
         ("minutes ~ judge", "left side"),
         ("(minutes|judge)", "write (1|column)"),
         ("(1|judge:level)", "write (1|column)"),
-        ("twice(minutes)", "unknown function 'twice'; known are log"),
+        ("twice(minutes)", "unknown function 'twice'; supported are log"),
         ("gone", "1 of 4 items have no 'gone', such as 'q1'"),
         ("log(zero)", "'log(zero)' is not a number for item 'q0'"),
         ("same", "'same' is the same for all items"),

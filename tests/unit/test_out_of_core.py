@@ -214,7 +214,7 @@ def test_what_cannot_be_left_on_disk_is_refused(put, tmp_path):
 def test_a_full_disk_is_told_before_anything_is_written(put, folder, monkeypatch):
     usage = type("usage", (), {"free": 1_000})
     monkeypatch.setattr("bayesirt.data.cell_store.shutil.disk_usage", lambda _: usage)
-    with pytest.raises(ResponseError, match=r"0\.0 GB are free in .*; let TMPDIR name a folder"):
+    with pytest.raises(ResponseError, match=r"but 0\.0 GB are free in .*; set TMPDIR to a folder"):
         read_responses(put(counts()), out_of_core=True)
 
     def full(*arguments: object) -> None:
@@ -222,7 +222,7 @@ def test_a_full_disk_is_told_before_anything_is_written(put, folder, monkeypatch
 
     usage.free = 1e9
     monkeypatch.setattr("bayesirt.data.cell_store.save_block", full)
-    with pytest.raises(ResponseError, match=r"cannot be kept in .*: No space left on device; let"):
+    with pytest.raises(ResponseError, match=r"cannot be stored in .*: No space left on device; let"):
         read_responses(put(counts()), out_of_core=True)
     assert not list(folder.iterdir())
 
@@ -235,7 +235,7 @@ def test_what_needs_all_cells_says_so(put):
         stored.cells.matrices,
         lambda: fit_cbmm(stored, step="mm", start="logits"),
     ):
-        with pytest.raises(ResponseError, match="responses were left on disk, where only fit_cbmm"):
+        with pytest.raises(ResponseError, match="responses were left on disk, and only fit_cbmm"):
             use()
     for use in (
         lambda: check_memory("blocked", stored, model=TwoPL(), options=RunOptions()),

@@ -365,10 +365,13 @@ def test_item_metadata_must_not_vary_within_an_item():
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"subjects": ("a", "b")}, r"2 subjects x 4 items are named, the data are \(3, 4\)"),
+        (
+            {"subjects": ("a", "b")},
+            r"2 subjects x 4 items are named, but the data have shape \(3, 4\)",
+        ),
         ({"item_metadata": pd.DataFrame({"t": [1]}, ["p"])}, "item metadata must have one row for"),
         ({"item_metadata": pd.DataFrame({"t": range(4)}, [*"qprs"])}, "in their order"),
-        ({"item_metadata": pd.DataFrame({"item": [1]}, ["p"])}, "cannot be called 'item'"),
+        ({"item_metadata": pd.DataFrame({"item": [1]}, ["p"])}, "cannot be named 'item'"),
         ({"q_matrix": pd.DataFrame({"k": [1, 0]}, ["p", "q"])}, "Q-matrix must have one row for"),
         ({"q_matrix": pd.DataFrame({"k": range(4)}, [*"pqrs"])}, "Q-matrix must hold only 0 and 1"),
         ({"cells": DenseCells(SUCCESSES, TRIALS * [1, 1, 1, 0])}, "item 's' has no response"),
