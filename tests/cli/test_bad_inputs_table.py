@@ -170,8 +170,8 @@ FOLDERS: dict[str, tuple[Write, str]] = {
     "links in a ring": (folder(link("a.eval", "b.eval"), link("b.eval", "a.eval")), NOTHING),
     "an empty file of JSON": (file("r.json", ""), "is not a log of inspect"),
     "links out of the folder": (folder(link("a.json", "/etc/passwd")), NOTHING),
-    "a pipe in a folder": (folder(pipe("x.eval")), "no regular file"),
-    "tables in a folder": (folder(file("r.csv", GOOD)), "a table; read it by itself"),
+    "a pipe in a folder": (folder(pipe("x.eval")), "not a regular file"),
+    "tables in a folder": (folder(file("r.csv", GOOD)), "a table; read it separately"),
     "only totals": (folder(file(f"results{DATED}", "{}")), "run lm-eval with --log_samples"),
     "the log of one subject": (answers("m", 1, 0), "got 1 ('m'); name a folder with the logs of"),
     "totals by name": (file(f"results{DATED}", "{}"), "run lm-eval with --log_samples"),
@@ -191,11 +191,11 @@ FOLDERS: dict[str, tuple[Write, str]] = {
     ),
     "damaged totals beside a log": (
         folder(answers("m", 1, 0), beside(f"results{DATED}", "{")),
-        "of results_2026-11-21T10-58-10.577750.json beside it, it is not valid JSON",
+        "its companion file results_2026-11-21T10-58-10.577750.json: it is not valid JSON",
     ),
     "a pipe beside a log": (
         folder(answers("m", 1, 0), lambda root: pipe(f"x{DATED}")(root / "m")),
-        "beside it, it is not a regular file",
+        f"its companion file x{DATED}: it is not a regular file",
     ),
     "a log in a folder that is not UTF-8": (
         folder(answers(os.fsdecode(b"\xff"), 1, 0), answers("b", 0, 1)),
@@ -234,7 +234,7 @@ PARQUETS: dict[str, tuple[Write, str]] = {
     ),
     "dates that no calendar has as topics": (
         table(**TWO, score=[1, 0, 0, 1], topic=pa.array([2**31 - 1] * 4, pa.date32())),
-        "`topic` holds values that cannot be read, such as dates that no calendar has",
+        "`topic` holds values that cannot be read, such as impossible dates",
     ),
     "times of no place as topics": (
         table(**TWO, score=[1, 0, 0, 1], topic=pa.array([1] * 4, pa.timestamp("s", "No/where"))),

@@ -70,7 +70,7 @@ def test_logs_are_converted_with_the_choices_of_rank(cli: Cli, logs: Path, tmp_p
     assert not out.exists()
     shown = cli("convert", logs, out, "--metric", "arc=acc")
     assert "arc (lm-eval, metric acc): 2 subjects x 2 items, 4 answers in 2 files" in shown.out
-    assert "1 file: no log of a known harness (notes.txt)" in shown.out
+    assert "1 file: not a log of a known harness (notes.txt)" in shown.out
     responses = read_responses(out)
     same(responses, read_responses(logs, metric="acc"))
     assert responses.item_metadata["benchmark"].tolist() == ["arc", "arc"]
@@ -84,7 +84,7 @@ def test_check_says_what_was_found_in_logs(cli: Cli, logs: Path):
     facts = json.loads(cli("check", logs, "--metric", "acc", "--json").out)
     assert facts["logs"]["benchmarks"][0]["metric"] == "acc"
     assert facts["logs"]["left out"] == [
-        {"what": "notes.txt", "kind": "file", "number": 1, "why": "no log of a known harness"}
+        {"what": "notes.txt", "kind": "file", "number": 1, "why": "not a log of a known harness"}
     ]
 
 

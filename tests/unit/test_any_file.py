@@ -172,7 +172,7 @@ def test_a_sheet_of_a_workbook_is_read(tmp_path: Path):
 REFUSED = {
     "battles.csv": ("model_a,model_b,winner\na,b,a\n", "Bradley-Terry"),
     "numbers.csv": ("1,0,1\n0,0,1\n", "no names: its first line holds scores"),
-    "numbered.csv": (",q1,q2\n0,1,0\n1,0,1\n", "numbers its rows and names no models"),
+    "numbered.csv": (",q1,q2\n0,1,0\n1,0,1\n", "numbers its rows but does not name models"),
     "mixed.csv": ("model,item,score\nm,q,50%\nm,r,0.5\n", "finite number, got '50%'"),
     "empty.csv": ("model,item,score,tokens\nm,q,,5\nn,q,,7\n", "at least 2 subjects"),
     "lists.json": ("[1, 2]", "neither a list of objects"),

@@ -61,7 +61,7 @@ BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
     "cut short": (lm_eval_bytes(HALF + b"\n" + HALF[:40]), "line 2 is not valid JSON"),
     "not UTF-8": (lm_eval_bytes(HALF[:-1] + b', "x": "\xff"}'), "line 1 is not UTF-8"),
     "a list": (lm_eval_bytes(HALF + b"\n[1]"), "line 2 is not a JSON object"),
-    "nested": (lm_eval_bytes(b'{"doc_id": ' + b"[" * 200_000), "line 1 is nested too deep"),
+    "nested": (lm_eval_bytes(b'{"doc_id": ' + b"[" * 200_000), "line 1 is nested too deeply"),
     "endless number": (lm_eval_bytes(b'{"doc_id": ' + b"1" * 5000 + b"}"), "not valid JSON"),
     "no doc_id": (lm_eval_lines(data.lm_eval_row(0, 1) | {"doc_id": None}), "`doc_id` is missing"),
     "doc_id of a list": (lm_eval_lines(data.lm_eval_row(0, 1) | {"doc_id": [1]}), "in line 1"),
@@ -84,7 +84,10 @@ BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
     "sample of text": (eval_of(["fine"]), "sample 1 is not an object"),
     "failed samples": (eval_of([data.sample(1, "C", error="broken")]), "no answer with a score"),
     "sample without a name": (eval_of([data.sample(None, "C")]), "`id` is missing"),
-    "scores of text": (eval_of([data.sample(1, "C", scores="C")]), "`scores` is missing or no obj"),
+    "scores of text": (
+        eval_of([data.sample(1, "C", scores="C")]),
+        "`scores` is missing or not an obj",
+    ),
     "epoch of text": (eval_of([data.sample(1, "C", epoch="x")]), "`epoch` is not a whole number"),
     "header without a model": (eval_of([data.sample(1, "C")], model=""), "`model` is missing"),
     "log without samples": (lambda root: data.inspect_json(root / "x.json", None), "no samples"),
@@ -95,7 +98,7 @@ BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
     "trial of text": (helm_of([data.instance("a", 1, train_trial_index="x")]), "`train_trial_ind"),
     "row without a model": (
         lambda root: data.eee(root, [data.eee_row("a", 1) | {"model_id": 7}]),
-        "`model_id` is missing or no text in line 1",
+        "`model_id` is missing or not text in line 1",
     ),
     "row without an evaluation": (
         lambda root: data.eee(root, [data.eee_row("a", 1) | {"evaluation": None}]),
@@ -119,13 +122,13 @@ BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
     "no test cases": (lambda root: data.deepeval(root / "r.json", "m", []), "holds no test case"),
     "test case without a name": (
         lambda root: data.deepeval(root / "r.json", "m", [data.deepeval_case(0, 1) | {"name": ""}]),
-        "`name` is missing or no text at test case 1",
+        "`name` is missing or not text at test case 1",
     ),
     "metrics of text": (
         lambda root: data.deepeval(
             root / "r.json", "m", [data.deepeval_case(0, 1, metricsData="x")]
         ),
-        "`metricsData` is no list of objects",
+        "`metricsData` is not a list of objects",
     ),
     "one observation": (
         lambda root: data.write_json(root / "o.json", data.langfuse_row(0, "m", 1)),
@@ -150,7 +153,7 @@ BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
 def test_a_run_of_helm_needs_its_spec(tmp_path: Path):
     path = data.helm(tmp_path, "m", [data.instance("a", 1)])
     path.with_name("run_spec.json").unlink()
-    with pytest.raises(ResponseError, match=r"run_spec.json is missing beside it; copy the whole"):
+    with pytest.raises(ResponseError, match=r"run_spec.json is missing next to it; copy the whole"):
         read_log_folder(path)
 
 

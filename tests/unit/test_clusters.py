@@ -177,7 +177,7 @@ def test_bad_files_are_refused(tmp_path: Path):
     results = write(tmp_path / "r.csv", ROWS)
     pairs = pd.DataFrame({"subject": ["s0", "s1"], "cluster": ["x", "y"]})
     bad = {
-        "names no cluster of subject 's2'": pairs,
+        "names no cluster for subject 's2'": pairs,
         "must have the columns `subject` and `cluster`, not subject, llm": pairs.rename(
             columns={"cluster": "llm"}
         ),

@@ -159,7 +159,7 @@ def test_what_cannot_describe_answers_is_refused(tmp_path, options, said):
 
 
 def test_repeated_rows_name_the_column_that_tells_them_apart(tmp_path):
-    with pytest.raises(ResponseError, match="or --facet who judged if they are of another"):
+    with pytest.raises(ResponseError, match="or --facet who judged if each has a different"):
         read_responses(judged(tmp_path))
 
 

@@ -68,9 +68,9 @@ def test_an_index_without_a_name_is_told_to_be_models():
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        (3, "results are a path, a table .* or rows, not int"),
+        (3, "results must be a path, a table .* or rows, not int"),
         (LONG.iloc[:0], "the table has no rows"),
-        (pd.concat([LONG, LONG["score"]], axis=1), "a single name each"),
+        (pd.concat([LONG, LONG["score"]], axis=1), "a single, unique name"),
         (LONG.drop(columns="score"), "the table has no column for the score"),
     ],
 )

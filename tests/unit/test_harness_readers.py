@@ -68,7 +68,7 @@ def test_lm_eval_falls_back_to_the_folders_name_and_says_so(tmp_path: Path):
     path.with_name(f"results_{data.DATE}.json").unlink()
     rows = rows_of(path)
     assert rows.subject == "acme/large"
-    assert "its folder does" in rows.notes[0]
+    assert "so its folder's name is used" in rows.notes[0]
 
 
 def test_lm_eval_reads_one_filter(tmp_path: Path):
@@ -300,7 +300,7 @@ def test_swebench_submissions_are_read_beside_others(tmp_path: Path):
         return data.write_json(tmp_path / "lite" / name / "results" / "results.json", ids)
 
     first = submit("x", no_generation=["c"], no_logs=["d"], resolved=["a"])
-    with pytest.raises(NoAnswersError, match="put its folder beside those of others"):
+    with pytest.raises(NoAnswersError, match="put its folder next to those of others"):
         rows_of(first)
     submit("y", resolved=["a", "b", "d"], no_generation=[])
     rows = rows_of(first)
@@ -469,7 +469,7 @@ def test_a_bucket_without_models_or_questions_says_so(
 
 def test_langfuse_says_where_scores_must_be(tmp_path: Path):
     path = data.write_json(tmp_path / "o.json", [data.langfuse_row(0, "m", None)])
-    with pytest.raises(ResponseError, match="give scores to the generations"):
+    with pytest.raises(ResponseError, match="score the generations"):
         LANGFUSE.read(path, Choices())
 
 
@@ -489,7 +489,7 @@ def test_shared_logs_are_read(shared: Path):
     assert read["mmlu:subject=philosophy,method=multiple_choice_joint"] == (1, 10)
     assert read["swe-bench"] == (6, 6)
     assert read["gsm8k"] == read["gsm8k|0"] == read["HumanEval"] == (3, 6)
-    assert "repeated answers that agree with the first, not counted again: 47" in found.notes
+    assert "repeated answers that agree with the first and count only once: 47" in found.notes
     assert responses.n_observed == 297
     assert isinstance(found.summary, pd.DataFrame)
 

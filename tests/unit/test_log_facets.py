@@ -142,14 +142,14 @@ def test_metrics_are_a_facet_of_any_log(tmp_path):
         helm(tmp_path, model, rows)
     read = read_responses(tmp_path, facet="metric", metric=("exact_match", "safety_gpt_score"))
     assert set(read.item_metadata["metric"]) == {"exact_match", "safety_gpt_score"}
-    with pytest.raises(ResponseError, match=r"do not tell `judge`; .* trial, metric, model"):
+    with pytest.raises(ResponseError, match=r"do not record `judge`; .* trial, metric, model"):
         read_responses(tmp_path, facet="judge", metric="exact_match")
 
 
 def test_a_log_that_does_not_tell_a_facet_is_named(tmp_path):
     inspect_eval(tmp_path / "a.eval", _samples("CIC"), _judged("a", "gpt"))
     inspect_eval(tmp_path / "b.eval", _samples("CIC"), _judged("b"))
-    with pytest.raises(ResponseError, match=r"b\.eval does not tell `judge`"):
+    with pytest.raises(ResponseError, match=r"b\.eval does not record `judge`"):
         read_responses(tmp_path, facet="judge")
     inspect_eval(tmp_path / "b.eval", _samples("CIC", "CCC"), _judged("b", "gpt", "gpt"))
     with pytest.raises(ResponseError, match="`model_graded_qa`, `model_graded_qa1`: choose with"):

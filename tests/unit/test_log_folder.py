@@ -80,15 +80,15 @@ def test_what_is_no_log_is_left_out_and_said(tmp_path):
     data.lm_eval(tmp_path / "logs", "d", [data.lm_eval_row(0, math.nan), data.lm_eval_row(1, 1)])
     _, found = read_log_folder(tmp_path / "logs")
     assert {(entry.what, entry.number, entry.why) for entry in found.left_out} == {
-        ("notes.txt", 1, "no log of a known harness"),
-        ("other.json", 1, "no log of a known harness"),
-        ("table.csv", 1, "a table; read it by itself"),
+        ("notes.txt", 1, "not a log of a known harness"),
+        ("other.json", 1, "not a log of a known harness"),
+        ("table.csv", 1, "a table; read it separately"),
         (f"c/results_{LATER}.json", 1, "totals without answers; run lm-eval with --log_samples"),
         ("arc", 1, "no score"),
     }
     text = found.to_text()
     assert "arc (lm-eval, metric acc): 3 subjects x 2 items, 5 answers in 3 files" in text
-    assert "2 files: no log of a known harness (notes.txt, other.json)" in text
+    assert "2 files: not a log of a known harness (notes.txt, other.json)" in text
     assert "1 answer: no score (arc)" in text
     assert found.as_json()["left out"][0]["kind"] == "file"
 
@@ -114,7 +114,7 @@ def test_pipes_and_folders_called_like_logs_are_not_opened(tmp_path):
     os.mkfifo(tmp_path / "pipe.json")
     (tmp_path / "folder.eval").mkdir()
     _, found = read_log_folder(tmp_path)
-    assert [(e.what, e.why) for e in found.left_out] == [("pipe.json", "no regular file")]
+    assert [(e.what, e.why) for e in found.left_out] == [("pipe.json", "not a regular file")]
 
 
 def test_a_damaged_log_is_refused_or_skipped_and_said(tmp_path):
@@ -154,7 +154,7 @@ def test_copies_count_once_and_are_said(tmp_path):
         path.write_text(path.read_text() * 2)
     assert cells(twice) == cells(once)
     _, found = read_log_folder(twice)
-    assert found.notes == ("repeated answers that agree with the first, not counted again: 4",)
+    assert found.notes == ("repeated answers that agree with the first and count only once: 4",)
     assert set(cells(twice, duplicates="trials").values()) == {(2, 2), (0, 2)}
 
 
@@ -211,8 +211,8 @@ def test_items_whose_texts_differ_are_not_merged(tmp_path):
     two_models(tmp_path)
     data.lm_eval(tmp_path, "c", [data.lm_eval_row(0, 1, doc_hash="other")])
     sentence = refused(tmp_path)
-    assert "arc/0 is one text in a__x/samples_arc" in sentence
-    assert "and another in c/samples_arc" in sentence
+    assert "arc/0 has different texts in a__x/samples_arc" in sentence
+    assert "and c/samples_arc" in sentence
 
 
 def test_benchmarks_that_two_harnesses_share_stay_apart(tmp_path):
@@ -256,7 +256,7 @@ def test_choices_hold_for_all_benchmarks_or_for_one(tmp_path):
     assert "no benchmark has a metric 'em'; leave out --metric, or choose one of `acc`" in refused(
         tmp_path, metric=["acc", "em"]
     )
-    assert "--metric names a benchmark 'three' that is not there; the benchmarks are" in refused(
+    assert "--metric names the unknown benchmark 'three'; the benchmarks are" in refused(
         tmp_path, metric=["acc", "three=norm"]
     )
     assert "two has no metric 'em'; choose one of `acc`, `norm`" in refused(

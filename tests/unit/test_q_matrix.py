@@ -74,7 +74,7 @@ REFUSED = {
     "not 0 or 1": ("item,x\nq1,1\nq2,2\n", r"got 2 at item 'q2', ability 'x'"),
     "text": ("item,x\nq1,1\nq2,yes\n", r"got text or an empty cell at item 'q2', ability 'x'"),
     "empty cell": ("item,x\nq1,\nq2,1\n", r"text or an empty cell at item 'q1'"),
-    "no item column": ("name,x\nq1,1\n", r"no column for the item; call it `item`"),
+    "no item column": ("name,x\nq1,1\n", r"no column for the item; name it `item`"),
     "items twice": ("item,x\nq1,1\nq1,1\n", r"item 'q1' stands 2 times"),
     "abilities twice": ("item,x,x\nq1,1,1\n", r"column 'x' twice"),
     "empty": ("", "is empty"),
@@ -103,7 +103,7 @@ def test_bad_tables_are_refused_in_a_sentence(tmp_path, text, said):
         ('{"q1": ["x", "x"]}', "'x' stands 2 times"),
         ('{"q1": ["x"], "q1": ["y"]}', "item 'q1' stands 2 times"),
         ('{"q1": []}', "empty"),
-        ('{"items": {"q1": ["x"]}, "abilities": ["y"]}', "'x' that is not among all `abilities`"),
+        ('{"items": {"q1": ["x"]}, "abilities": ["y"]}', "'x', which is not among all `abilities`"),
     ],
 )
 def test_bad_json_is_refused_in_a_sentence(tmp_path, text, said):

@@ -208,7 +208,7 @@ def test_orientation_is_told_by_the_corner_or_by_the_user(
 
 
 def test_orientation_is_never_guessed(write: Write):
-    with pytest.raises(ResponseError, match="cannot be known whether its rows are subjects"):
+    with pytest.raises(ResponseError, match="it is unclear whether its rows are subjects"):
         read_responses(write("gpt,claude\n1,0\n0,1\n"))
     with pytest.raises(ResponseError, match="--items-in must be rows or columns, got 'cells'"):
         read_responses(write(LONG), items_in="cells")

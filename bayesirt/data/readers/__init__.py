@@ -1,4 +1,4 @@
-"""Results files in, `Responses` out: one function for every format."""
+"""Readers that turn results of any format into `Responses`."""
 
 from bayesirt.data.readers.log_folder import read_log_folder
 from bayesirt.data.readers.q_matrix import read_q_matrix

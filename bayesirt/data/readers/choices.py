@@ -1,4 +1,4 @@
-"""What a reader may be told to choose: the metric that scores a benchmark, and its filter."""
+"""Choice of the metric that scores a benchmark, and of its filter."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class ChoiceError(ResponseError):
 
 
 class OpenChoiceError(ChoiceError):
-    """A log offers several metrics or filters, and nobody has chosen."""
+    """A log offers several metrics or filters, and none was chosen."""
 
     def __init__(self, option: str, benchmark: str, offered: Sequence[str]) -> None:
         self.option, self.benchmark, self.offered = option, benchmark, tuple(offered)
@@ -23,7 +23,7 @@ class OpenChoiceError(ChoiceError):
 
 @dataclass(frozen=True)
 class Choices:
-    """What the user has chosen.
+    """The user's choices of metrics and filters.
 
     >>> choices = Choices(metric=("exact_match", "hellaswag=acc_norm"))
     >>> choices.pick("metric", "hellaswag", ["acc", "acc_norm"])
@@ -32,10 +32,10 @@ class Choices:
     'exact_match'
     """
 
-    # Each a name, for all benchmarks that offer it, or ``benchmark=name`` for one of them.
+    # Each is a name, for all benchmarks that offer it, or ``benchmark=name`` for one of them.
     metric: tuple[str, ...] = ()
     filter: tuple[str, ...] = ()
-    # Facets of answers and factors of subjects that are asked for, such as judge.
+    # Requested facets of answers and factors of subjects, such as judge.
     told: tuple[str, ...] = ()
 
     @property
@@ -50,7 +50,7 @@ class Choices:
         usual: Sequence[str],
         judges: Mapping[str, str],
     ) -> tuple[str, ...]:
-        """Return the metric that was chosen; where metrics, or their judges, are a facet, several.
+        """Return the chosen metric, or several if metrics or their judges are a facet.
 
         >>> choices, judges = Choices(told=("judge",)), {"kind": "gpt", "true": "claude"}
         >>> choices.metrics("chat", ["acc", "kind", "true"], ["acc"], judges)
@@ -70,7 +70,7 @@ class Choices:
     def pick(
         self, option: str, benchmark: str, offered: Sequence[str], usual: Sequence[str] = ()
     ) -> str:
-        """Return the one that was chosen for a benchmark, or the only usual one."""
+        """Return the name that was chosen for a benchmark, or the only usual one."""
         told = self._told(option)
         own = [name for where, name in told if where == benchmark]
         if own:
@@ -87,14 +87,14 @@ class Choices:
         raise OpenChoiceError(option, benchmark, usual)
 
     def check_used(self, benchmarks: Mapping[str, tuple[Collection[str], str]]) -> None:
-        """Refuse a choice that no benchmark has heeded, such as one with a misspelt name."""
+        """Refuse a choice that no benchmark used, such as one with a misspelt name."""
         metrics = {name for chosen, _ in benchmarks.values() for name in chosen}
         filters = {through for _, through in benchmarks.values()}
         for option, used in (("metric", metrics), ("filter", filters)):
             for where, name in self._told(option):
                 if where is not None and where not in benchmarks:
                     raise ResponseError(
-                        f"--{option} names a benchmark {one_line(where)!r} that is not there; the "
+                        f"--{option} names the unknown benchmark {one_line(where)!r}; the "
                         f"benchmarks are {_listed(tuple(benchmarks))}"
                     )
                 if where is None and name not in used:
@@ -104,14 +104,14 @@ class Choices:
                     )
 
     def _told(self, option: str) -> list[tuple[str | None, str]]:
-        """Return pairs of a benchmark, None for all, and a name."""
+        """Return pairs of a benchmark (None for all) and a name."""
         texts: tuple[str, ...] = getattr(self, option)
         parts = (text.rpartition("=") for text in texts)
         return [(where if equals else None, name) for where, equals, name in parts]
 
 
 def refuse_open(open_choices: Sequence[OpenChoiceError]) -> None:
-    """Refuse to go on where choices are open, with all of them in one sentence."""
+    """Refuse logs with open choices, listing all of these in one sentence."""
     if open_choices:
         raise ResponseError(_sentence({(c.option, c.benchmark): c.offered for c in open_choices}))
 

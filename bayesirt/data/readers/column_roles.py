@@ -1,4 +1,4 @@
-"""Which column of a long file is which, by its common names."""
+"""Roles of the columns of a long file, detected by common names."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -27,11 +27,11 @@ _COMMON_NAMES = {
     "latency": LATENCY_NAMES,
     "cost": COST_NAMES,
 }
-"""Columns of a long file, by their role."""
+"""Common column names of a long file, by role."""
 
 
 def plain_name(column: str) -> str:
-    """Return a column's name as common names are written.
+    """Return a column's name in the form of the common names.
 
     >>> plain_name("Question ID"), plain_name("modelName"), plain_name("model.name")
     ('question_id', 'model_name', 'model_name')
@@ -41,10 +41,10 @@ def plain_name(column: str) -> str:
 
 
 def find_columns(columns: Iterable[str], named: Mapping[str, str | None]) -> dict[str, str]:
-    """Return columns by their roles: those that were named, else by their common names."""
+    """Return columns by role: those that were named, else those with common names."""
     free = [c for c in columns if c not in named.values()]
     whole = [(plain_name(c), c) for c in free]
-    last = [(plain_name(c.rpartition(".")[2]), c) for c in free]  # of nested objects
+    last = [(plain_name(c.rpartition(".")[2]), c) for c in free]  # Columns of nested objects.
     by_name = dict(reversed(whole + last))
     roles = {}
     for role, common in _COMMON_NAMES.items():

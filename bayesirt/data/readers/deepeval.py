@@ -2,7 +2,7 @@
 
 Their structure is that of `TestRun` (``deepeval/test_run/test_run.py``), `LLMApiTestCase`,
 `ConversationalApiTestCase` (``deepeval/test_run/api.py``) and `MetricData`
-(``deepeval/tracing/api.py``) of DeepEval 4.3, written by alias and without what is null.
+(``deepeval/tracing/api.py``) of DeepEval 4.3, with aliases as keys and without null values.
 """
 
 import json
@@ -30,22 +30,22 @@ NAME = "DeepEval"
 PASS = "pass"
 _CASES = ("testCases", "conversationalTestCases")
 _ASKED = ("input", "expectedOutput", "scenario", "expectedOutcome", "context")
-"""What a test case asks, other than what it was answered."""
+"""Fields of a test case that describe the question, not the answer."""
 
 
 def _recognises(path: Path, head: bytes) -> bool:
-    """Return whether a file holds a test run, from its ending and its first bytes."""
+    """Return whether a file holds a test run, judged by its ending and its first bytes."""
     return path.suffix == ".json" and b'"testCases"' in head and (
         b'"metricsData"' in head or b'"actualOutput"' in head or b'"conversational' in head
     )  # fmt: skip
 
 
 def read(path: Path, choices: Choices) -> list[LogRows]:
-    """Read a test run, which is of one subject: what its hyperparameters call the model.
+    """Read a test run, whose only subject is the model that its hyperparameters name.
 
-    Without such a hyperparameter it is the run's identifier, or else the file's name. A test case
-    that stands several times is one item with several trials. Scored is what passed, or by
-    ``--metric`` the score of a metric. Cases in which a metric failed to score are no answers.
+    Without such a hyperparameter, it is the run's identifier, or else the file's name. A repeated
+    test case is one item with several trials. The score is whether it passed, or with ``--metric``
+    the score of a metric. Cases in which a metric failed to score are left out.
     """
     run = read_json(path)
     cases = [case for key in _CASES for case in _list(run, key)]
@@ -88,7 +88,9 @@ def _list(record: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
     if found is None:
         return []
     if not are_objects(found):
-        raise ResponseError(f"`{key}` is no list of objects; make the log again, or leave it out")
+        raise ResponseError(
+            f"`{key}` is not a list of objects; make the log again, or leave it out"
+        )
     return found
 
 
@@ -97,7 +99,7 @@ def _content(case: Mapping[str, Any]) -> str:
 
 
 def _scores(case: Mapping[str, Any]) -> tuple[dict[str, float], bool]:
-    """Return what passed and each metric's score, and whether a metric failed to score."""
+    """Return whether a case passed, each metric's score, and whether a metric failed to score."""
     metrics = _list(case, "metricsData")
     scores = {PASS: score_at(case, "success")}
     scores |= {str(metric.get("name")): score_at(metric, "score") for metric in metrics}

@@ -20,15 +20,15 @@ _MADE_BY = re.compile(
 
 
 def _recognises(path: Path, head: bytes) -> bool:
-    """Return whether a file holds results, from its ending and its first bytes."""
+    """Return whether a file holds results, judged by its ending and its first bytes."""
     return _FILE.fullmatch(path.name) is not None and b'"eval"' in head
 
 
 def read(path: Path, choices: Choices) -> list[LogRows]:
     """Read results.
 
-    Several samples of a task are trials. ``--`` in the file's name is a slash again, as the harness
-    wrote it for one. A timeout is a failure.
+    Several samples of a task are trials. ``--`` in the file's name becomes a slash, which the
+    harness had replaced. A timeout is a failure.
     """
     tasks = object_at(read_json(path), "eval")
     if not tasks:
@@ -49,7 +49,7 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
 
 
 def _samples(samples: Any, task: str) -> list[dict[str, float]]:
-    """Return the scores of each sample; older files keep them in columns."""
+    """Return the scores of each sample; older files store them by column."""
     if isinstance(samples, dict):
         base, plus = samples.get("base"), samples.get("plus") or []
         if isinstance(base, list) and isinstance(plus, list):

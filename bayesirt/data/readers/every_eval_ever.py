@@ -24,7 +24,7 @@ _ENDING = "_samples.jsonl"
 
 
 class _Group(NamedTuple):
-    """Rows that belong together: one subject, one benchmark, one filter."""
+    """Key of rows with the same subject, benchmark and filter."""
 
     subject: str
     benchmark: str
@@ -32,23 +32,23 @@ class _Group(NamedTuple):
 
 
 class _Samples(NamedTuple):
-    """Answers by item and by how often it stood before, and how often each metric scored it."""
+    """Answers by item and its number of earlier occurrences, and counts by item and metric."""
 
     answers: dict[tuple[str, int], Answer]
     scored: Counter[tuple[str, str]]
 
 
 def _recognises(path: Path, head: bytes) -> bool:
-    """Return whether a file holds instance rows, from its ending and its first bytes."""
+    """Return whether a file holds instance rows, judged by its ending and its first bytes."""
     return path.suffix == ".jsonl" and b'"evaluation_id"' in head and b'"sample_id"' in head
 
 
 def read(path: Path, choices: Choices) -> list[LogRows]:
     """Read instance rows.
 
-    There is one row for each sample and metric. Rows with an error were not answered and are left
-    out. Rows converted from lm-evaluation-harness are its answers: the same answers in its own log
-    count once.
+    There is one row per sample and metric. Rows with an error were not answered and are left out.
+    Rows converted from lm-evaluation-harness count as its answers, so that the same answers in its
+    own log count once.
     """
     from_lm_eval = _library(path) in _LM_EVAL
     groups: dict[_Group, _Samples] = {}
@@ -80,13 +80,13 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
 
 
 def _aside(path: Path) -> str | None:
-    """Say of a file of totals whether its instance rows stand beside it."""
+    """Return "" for totals that accompany instance rows."""
     beside = path.with_name(path.stem + _ENDING)
     return "" if path.suffix == ".json" and beside.is_file() else None
 
 
 def _library(path: Path) -> str:
-    """Return which harness made the answers, as the file of totals says."""
+    """Return the harness that made the answers, according to the file of totals."""
     totals = path.with_name(path.name.removesuffix(_ENDING) + ".json")
     if not (path.name.endswith(_ENDING) and totals.is_file()):
         return ""
@@ -103,7 +103,7 @@ def _group(row: dict[str, Any], place: str) -> _Group:
 def _collect(
     samples: _Samples, row: dict[str, Any], through: str, place: str, from_lm_eval: bool
 ) -> None:
-    """Put a row's score beside those of the same sample by other metrics."""
+    """Add a row's score to those of the same sample by other metrics."""
     item = name_at(row, "sample_id", place)
     metric = str(row.get("evaluation_result_id") or "score").removesuffix(f":{through}")
     evaluation = object_at(row, "evaluation", place)
@@ -123,7 +123,7 @@ def _collect(
 
 
 def _content(row: dict[str, Any], from_lm_eval: bool) -> str:
-    """Return the item's hash: where the answer is that of another harness, as that hashes it."""
+    """Return the item's hash, as lm-evaluation-harness computes it for its answers."""
     if not from_lm_eval:
         return str(row.get("sample_hash") or "")
     return str(part_of(row, "metadata").get("doc_hash") or "")

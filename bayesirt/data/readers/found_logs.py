@@ -1,4 +1,4 @@
-"""What was found in a folder of logs, and what was left out and why."""
+"""Report on a folder of logs: what was read, and what was left out and why."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,24 +28,24 @@ class LeftOut(NamedTuple):
 class FoundLogs:
     """A report on logs that were read."""
 
-    # One row a benchmark: its harness, the metric and the filter that were used, and numbers of
-    # subjects, items, answers (trials) and files.
+    # One row per benchmark: its harness, the metric and filter used, and numbers of subjects,
+    # items, answers (trials) and files.
     summary: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(_COLUMNS)))
     left_out: tuple[LeftOut, ...] = ()
-    notes: tuple[str, ...] = ()  # What else should be known, such as a run that was unfinished.
-    scale: Scale | None = None  # What scores are, if not right and wrong.
+    notes: tuple[str, ...] = ()  # Other remarks, such as on an unfinished run.
+    scale: Scale | None = None  # Kind of scores, if not right and wrong.
 
     def to_text(self) -> str:
-        """Return the report in lines, names in one line each.
+        """Return the report as lines of text.
 
         >>> row = ("arc", "lm-eval", "acc", "none", 2, 3, 6, 2)
         >>> found = FoundLogs(pd.DataFrame([row], columns=list(_COLUMNS)),
-        ...                   (LeftOut("run.sh", "file", 1, "no log of a known harness"),))
+        ...                   (LeftOut("run.sh", "file", 1, "not a log of a known harness"),))
         >>> print(found.to_text())
         Found in logs:
           arc (lm-eval, metric acc): 2 subjects x 3 items, 6 answers in 2 files
         Left out:
-          1 file: no log of a known harness (run.sh)
+          1 file: not a log of a known harness (run.sh)
         """
         lines = ["Found in logs:"]
         lines += _limited([self._of_benchmark(row) for row in self.summary.to_dict("records")])
@@ -54,7 +54,7 @@ class FoundLogs:
         return "\n".join(lines + [f"Note: {note}." for note in self.notes])
 
     def as_json(self) -> dict[str, Any]:
-        """Return the report, ready for JSON."""
+        """Return the report for JSON."""
         return {
             "benchmarks": self.summary.to_dict("records"),
             "left out": [entry._asdict() for entry in self.left_out],
@@ -72,7 +72,7 @@ class FoundLogs:
         )
 
     def _lines_left_out(self) -> list[str]:
-        """Return one line for each reason, the most frequent first, with where it occurs."""
+        """Return one line per reason, the most frequent first, with examples."""
         reasons: dict[tuple[str, str], list[LeftOut]] = {}
         for entry in self.left_out:
             reasons.setdefault((entry.kind, entry.why), []).append(entry)

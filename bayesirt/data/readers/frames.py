@@ -1,4 +1,4 @@
-"""Tables in memory: whatever offers its columns as Arrow does, rows as objects, or pandas."""
+"""Tables in memory: pandas, anything with Arrow's stream interface, or rows as dictionaries."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
@@ -10,17 +10,17 @@ from bayesirt.errors import ResponseError
 
 
 class ArrowTable(Protocol):
-    """A table of polars, pyarrow, DuckDB and others, by the Arrow PyCapsule interface."""
+    """A table of polars, pyarrow, DuckDB or others, through the Arrow PyCapsule interface."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 
 Frame: TypeAlias = pd.DataFrame | ArrowTable | Mapping[str, Any] | Sequence[Mapping[str, Any]]
-"""What is taken for a table: columns by name, or rows that are objects."""
+"""Accepted tables: columns by name, or rows as dictionaries."""
 
 
 def frame_of(table: Frame) -> pd.DataFrame:
-    """Return a table as pandas has it, an index with names as its first columns.
+    """Convert a table to pandas, with a named index as its first columns.
 
     >>> frame_of([{"model": "a", "item": "q", "score": 1}]).columns.tolist()
     ['model', 'item', 'score']
@@ -30,7 +30,7 @@ def frame_of(table: Frame) -> pd.DataFrame:
         unnamed = {name: "" for name in frame.index.names if name is None}
         frame = (frame.rename_axis([""]) if unnamed else frame).reset_index()
     if frame.columns.nlevels > 1 or not frame.columns.is_unique:
-        raise ResponseError("a table's columns need a single name each, that no other has")
+        raise ResponseError("each column of a table needs a single, unique name")
     frame.columns = frame.columns.map(str)
     if frame.empty:
         raise ResponseError("the table has no rows; add the results")
@@ -46,6 +46,6 @@ def _pandas(table: Frame) -> pd.DataFrame:
         return pd.DataFrame(table)
     except (TypeError, ValueError):
         raise ResponseError(
-            f"results are a path, a table (pandas, polars, pyarrow, DuckDB) or rows, not "
+            f"results must be a path, a table (pandas, polars, pyarrow, DuckDB) or rows, not "
             f"{type(table).__name__}"
         ) from None

@@ -1,4 +1,4 @@
-"""What every reader of a harness's logs brings: one subject's answers to one benchmark."""
+"""Common output of all readers of logs: one subject's answers to one benchmark."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -15,54 +15,53 @@ ANSWER_COLUMNS = ("item", "score", "trial", "latency", "content", "metric")
 
 
 class NoAnswersError(ResponseError):
-    """A file of a harness tells totals, but no single answers."""
+    """A file of a harness holds totals but no single answers."""
 
 
 class Answer(NamedTuple):
-    """One answer with all that it was scored by."""
+    """One answer with all its scores."""
 
-    item: str  # Its name within the benchmark.
-    scores: Mapping[str, float]  # By metric; NaN where it was not scored.
-    trial: int = 0  # Tells intended repeats of an item apart, such as epochs.
-    latency: float = math.nan  # Length in tokens; NaN where nobody counted.
-    # Hash of the item's text, where there is one: an item that two logs give the same name must
-    # have the same.
+    item: str  # Name within the benchmark.
+    scores: Mapping[str, float]  # Score by metric; NaN where it was not scored.
+    trial: int = 0  # Distinguishes intended repeats of an item, such as epochs.
+    latency: float = math.nan  # Length in tokens; NaN if unknown.
+    # Hash of the item's text, if known; it must be the same in all logs that have this item.
     content: str = ""
 
 
 @dataclass(frozen=True)
 class LogRows:
-    """One subject's answers to one benchmark, as one file tells them."""
+    """One subject's answers to one benchmark in one file."""
 
     harness: str
     subject: str
     benchmark: str
-    # What was chosen, of metrics perhaps several; empty where there is nothing to choose from.
+    # The chosen metric, or several; empty if no answer has a score.
     metrics: tuple[str, ...]
-    # One row an answer, with `ANSWER_COLUMNS`; `score` is a number that is there, or infinite.
+    # One row per answer, with `ANSWER_COLUMNS`; `score` is never NaN, but may be infinite.
     answers: pd.DataFrame
     filter: str = ""
-    # Numbers of answers, by why they were left out.
+    # Numbers of left-out answers, by reason.
     left_out: Mapping[str, int] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()  # What else a reader should know.
-    told: Mapping[str, str] = field(default_factory=dict)  # Of all answers, such as the solver.
+    notes: tuple[str, ...] = ()  # Other remarks for the user.
+    told: Mapping[str, str] = field(default_factory=dict)  # Facts on all answers, as the solver.
     judges: Mapping[str, str] = field(default_factory=dict)  # The model that grades each metric.
 
     @property
     def metric(self) -> str:
-        """The metrics in one name."""
+        """The metrics as one name."""
         return " + ".join(self.metrics)
 
 
 class Harness(NamedTuple):
-    """How the logs of one harness are found and read."""
+    """Functions that recognise and read the logs of one harness."""
 
     name: str
     # Whether a file is a log, from its path and its first bytes.
     recognises: Callable[[Path, bytes], bool]
     read: Callable[[Path, Choices], list[LogRows]]  # From a log to its rows.
-    # What is to be said of a file that belongs to the harness but is not a log: nothing if it is
-    # read together with one (""), or why it is left out; None if it does not belong to it.
+    # For a file that belongs to the harness but is not a log: "" if it is read together with one,
+    # else why it is left out; None if it does not belong to the harness.
     aside: Callable[[Path], str | None] = lambda _: None
 
 
@@ -77,10 +76,10 @@ def choose_scores(
     left_out: Mapping[str, int] | None = None,
     **about: Any,
 ) -> LogRows:
-    """Return answers with the score by the metric that was chosen, and what else is said of them.
+    """Return the answers with their scores by the chosen metric, as `LogRows`.
 
     Without a choice, the metric is the usual one, or the only one whose scores all lie between 0
-    and 1; where judges are a facet, each that a judge graded.
+    and 1; if judges are a facet, every metric that a judge graded.
 
     >>> answers = [Answer("1", {"acc": 1.0, "nll": 3.2}), Answer("2", {"acc": math.nan})]
     >>> rows = choose_scores("lm-eval", "gpt-x", "arc", answers, Choices())
@@ -110,7 +109,7 @@ def choose_scores(
     try:
         "".join((subject, benchmark, *metrics, *said)).encode()
         table = pd.DataFrame(scored, columns=list(ANSWER_COLUMNS))
-    except UnicodeEncodeError:  # half a character, which JSON can hold
+    except UnicodeEncodeError:  # A lone surrogate, which JSON can hold.
         raise ResponseError(
             "the name of an item, its hash or another name is not valid text; make the log again"
         ) from None

@@ -19,24 +19,24 @@ _BOOKKEEPING = re.compile(
     r"(num|max|finish_reason|training|inference|prompt|batch|logprob|perplexity|bits_per|"
     r"estimated)(_.*)?"
 )
-"""Statistics of a run that say nothing of whether an answer was right."""
+"""Statistics of a run that do not score answers."""
 
 
 def _recognises(path: Path, _head: bytes) -> bool:
-    """Return whether a file holds a run's statistics of each instance, from its name."""
+    """Return whether a file holds a run's statistics per instance, judged by its name."""
     return path.name == _STATS
 
 
 def read(path: Path, choices: Choices) -> list[LogRows]:
     """Read a run.
 
-    The benchmark is the run's name without the model. Only instances as they were written count:
-    perturbed copies are left out. Repeats with other examples in the prompt (``train_trial_index``)
-    are trials.
+    The benchmark is the run's name without the model. Only original instances count; perturbed
+    copies are left out. Repeats with other examples in the prompt (``train_trial_index``) are
+    trials.
     """
     spec_path = path.absolute().with_name(_SPEC)
     if not spec_path.is_file():
-        raise ResponseError(f"{_SPEC} is missing beside it; copy the whole folder of the run")
+        raise ResponseError(f"{_SPEC} is missing next to it; copy the whole folder of the run")
     spec = read_beside(spec_path)
     subject = text_at(object_at(spec, "adapter_spec"), "model", "in `adapter_spec`")
     instances = parse_json(read_whole(path))
@@ -55,14 +55,14 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
 
 
 def _aside(path: Path) -> str | None:
-    """Say of the other files of a run that they belong to it."""
+    """Return "" for the other files of a run."""
     return "" if path.suffix == ".json" and path.with_name(_STATS).is_file() else None
 
 
 def _answer(instance: dict[str, Any], place: str) -> Answer:
     stats = instance.get("stats")
     if not isinstance(stats, list):
-        raise ResponseError(f"`stats` is missing or no list {place}; copy the run again")
+        raise ResponseError(f"`stats` is missing or not a list {place}; copy the run again")
     means: dict[str, float] = {}
     for stat in stats:
         name = object_at(stat, "name", place) if isinstance(stat, dict) else {}
@@ -84,7 +84,7 @@ def _answer(instance: dict[str, Any], place: str) -> Answer:
 
 
 def _without_model(run: str) -> str:
-    """Return a run's name without its model: what all runs of a benchmark share."""
+    """Return a run's name without its model, which all runs of a benchmark share."""
     scenario, _, arguments = run.partition(":")
     kept = [a for a in arguments.split(",") if a and not a.startswith(("model=", "model_deploy"))]
     return f"{scenario}:{','.join(kept)}" if kept else scenario

@@ -1,6 +1,6 @@
-"""Members of an ``.eval`` archive: a ZIP whose members are compressed by Zstandard.
+"""Members of an ``.eval`` archive, which is a ZIP file compressed with Zstandard.
 
-Python's `zipfile` finds members, but cannot unpack this method before version 3.14.
+Python's `zipfile` finds the members, but cannot unpack this method before version 3.14.
 """
 
 import io
@@ -21,7 +21,7 @@ from bayesirt.names import one_line
 MOST_OF_A_MEMBER = 1 << 29
 """Bytes that one member may unpack to."""
 MOST_IN_ALL = 1 << 30
-"""Bytes that all members that are read may unpack to."""
+"""Bytes that the members to be read may unpack to in total."""
 _ZSTANDARD = 93
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _LARGEST_WINDOW = 1 << 27
@@ -35,14 +35,11 @@ _BROKEN = (
     ValueError,
     struct.error,
 )
-"""What a damaged, encrypted or foreign archive raises."""
+"""Errors that a damaged, encrypted or foreign archive raises."""
 
 
 def read_members(path: Path, wanted: Callable[[list[str]], Iterable[str]]) -> dict[str, Any]:
-    """Read members that hold JSON.
-
-    In the order of `wanted`.
-    """
+    """Read members that hold JSON, in the order of `wanted`."""
     found: dict[str, Any] = {}
     try:
         left = min(MOST_IN_ALL, most_unpacked(path.stat().st_size))

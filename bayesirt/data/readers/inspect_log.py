@@ -30,7 +30,7 @@ _JOURNAL = re.compile(r"_journal/summaries/(\d+)\.json")
 
 
 def _recognises(path: Path, head: bytes) -> bool:
-    """Return whether a file is a log, from its ending or its first bytes."""
+    """Return whether a file is a log, judged by its ending or its first bytes."""
     if path.suffix.lower() == ".eval":
         return True
     return path.suffix.lower() == ".json" and all(words in head for words in _HEAD)
@@ -39,11 +39,11 @@ def _recognises(path: Path, head: bytes) -> bool:
 def read(path: Path, choices: Choices) -> list[LogRows]:
     """Read a log.
 
-    Values count as inspect_ai counts them: C is 1, P is .5, I and N (no answer) are 0; yes, true,
-    no, false and numbers are what they say. Epochs are trials. Samples that ended in an error, were
-    not finished, or were invalidated were not answered and are left out. The length is that of the
-    model's output tokens; reasoning tokens are among them, and are added if they are more. The log
-    tells the solver, the task's arguments, and the judge of what a model graded.
+    Values count as in inspect_ai: C is 1, P is .5, I and N (no answer) are 0; yes, true, no, false
+    and numbers have their usual values. Epochs are trials. Samples that ended in an error, were not
+    finished or were invalidated are left out. The length is the number of the model's output
+    tokens, which include reasoning tokens; these are added if they are more. The log records the
+    solver, the task's arguments, and the judge of scores that a model graded.
     """
     header, samples = _load(path)
     about = object_at(header, "eval")
@@ -80,12 +80,12 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
 
 
 def _aside(path: Path) -> str | None:
-    """Say that a list of logs, as inspect_ai puts into a folder, holds none itself."""
+    """Return "" for the list of logs that inspect_ai writes into a folder."""
     return "" if path.name in {"logs.json", "listing.json", "eval-set.json"} else None
 
 
 def _load(path: Path) -> tuple[dict[str, Any], list[Any]]:
-    """Return what a log says of itself, and its samples or their summaries."""
+    """Return the header of a log, and its samples or their summaries."""
     if path.suffix.lower() != ".eval":
         header = read_json(path)
         samples = header.get("samples")
@@ -114,7 +114,7 @@ def _wanted(members: list[str]) -> list[str]:
 
 
 def _solver(header: Mapping[str, Any]) -> dict[str, str]:
-    """Return the solver, as it was named or by its steps."""
+    """Return the solver by its name or its steps."""
     named, steps = header["eval"].get("solver"), part_of(header, "plan").get("steps")
     parts = [_texts(step).get("solver", "") for step in steps or ()]
     solver = str(named or " + ".join(filter(None, parts)))
@@ -122,12 +122,12 @@ def _solver(header: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _graders(about: Mapping[str, Any]) -> dict[str, str]:
-    """Return the model that grades, by scorer as scores call it."""
+    """Return the grading model of each scorer, under the scorer's name in the scores."""
     found: dict[str, str] = {}
     named: list[str] = []
     for scorer in about.get("scorers") or ():
         base = _texts(scorer).get("name", "").rpartition("/")[2]
-        again = (f"{base}{k}" for k in itertools.count(1))  # as inspect_ai calls scorers of a name
+        again = (f"{base}{k}" for k in itertools.count(1))  # As inspect_ai names duplicates.
         named.append(next(x for x in itertools.chain([base], again) if x not in named))
         options = _texts(scorer.get("options")) if base else {}
         role = options.get("model_role", "grader" if base.startswith("model_graded") else "")
@@ -138,7 +138,7 @@ def _graders(about: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _texts(given: object) -> dict[str, str]:
-    """Return the values of an object that are texts, numbers, or lists of texts, as text."""
+    """Return as text those values of an object that are text, numbers or lists of text."""
     found = {}
     for name, value in given.items() if isinstance(given, dict) else ():
         several = isinstance(value, list) and all(isinstance(x, str) for x in value)
@@ -148,7 +148,7 @@ def _texts(given: object) -> dict[str, str]:
 
 
 def _unanswered(sample: Mapping[str, Any]) -> str:
-    """Return why a sample is no answer, or nothing."""
+    """Return why a sample is not an answer, or an empty string."""
     if sample.get("error"):
         return "an error, no answer"
     if sample.get("completed") is False:

@@ -1,4 +1,4 @@
-"""Answers of many logs, joined: what each file says of a subject and an item, told once."""
+"""Join the answers of many logs, and count copies of the same run once."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,22 +18,22 @@ from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
 Logs = Sequence[tuple[str, LogRows]]
-"""The name of each file, as it is shown, and rows from it."""
+"""The displayed name of each file, and rows from it."""
 _PAIR = ["subject", "item"]
 _NO_LEVELS = ("item", "score", "latency", "content", "subject", "benchmark", "file")
 
 
 def join_logs(logs: Logs, reading: Reading) -> tuple[pd.DataFrame, int, Scale | None]:
-    """Return the runs of all logs, how many were copies, and what scores are if not 0 or 1.
+    """Return the runs of all logs, the number of copies, and the scale if scores are not 0 or 1.
 
-    One row a run: subject, item (called ``benchmark/item``), successes, trials, latency (NaN where
-    nobody counted), benchmark, and levels of facets and factors. Where duplicates are an error,
-    each subject and item once. How many runs say what another one says too, and count once.
+    The table has one row per run: subject, item (named ``benchmark/item``), successes, trials,
+    latency (NaN if unknown), benchmark, and levels of facets and factors. If duplicates are an
+    error, each subject and item occurs once.
 
-    A run is what one file says of a subject and item; where a file says it again, as one that was
-    appended to does, that is another run. Trials of a run, such as epochs, are its own: they add
-    up; of scores between 0 and 1 the mean is taken. Runs with the same successes, trials and
-    length are one that was copied.
+    A run holds the answers of one subject to one item in one file; repeated rows of a file, such as
+    one that was appended to, are further runs. Trials of a run, such as epochs, add up, or are
+    averaged for scores between 0 and 1. Runs with the same successes, trials and length are copies
+    of each other.
     """
     check_duplicate_rule(reading.duplicates)
     threshold = reading.threshold
@@ -80,7 +80,7 @@ def check_alike(logs: Logs, *, by: Sequence[str] = ("metric", "filter")) -> None
 
 
 def tell_harnesses_apart(logs: Logs) -> tuple[list[tuple[str, LogRows]], list[str]]:
-    """Rename benchmarks that several harnesses have: their items need not be the same."""
+    """Rename benchmarks that several harnesses have, as their items may differ."""
     of: dict[str, set[str]] = {}
     for _, rows in logs:
         of.setdefault(rows.benchmark, set()).add(rows.harness)
@@ -112,19 +112,19 @@ def _stack(logs: Logs, files: Sequence[str]) -> pd.DataFrame:
 def _with_levels(
     answers: pd.DataFrame, reading: Reading, files: Sequence[str]
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Return answers whose items tell the levels of facets, and columns that describe them."""
+    """Return answers whose items include levels of facets, and the columns of their metadata."""
     known = answers.columns.drop(list(_NO_LEVELS))
     for column in (*reading.facet, *reading.factors):
         if column not in known:
             raise ResponseError(
-                f"these logs do not tell `{one_line(column)}`; beside scores they tell "
+                f"these logs do not record `{one_line(column)}`; besides scores they record "
                 f"{list_columns(answers[known])}"
             )
         untold = answers[column].isna()
         if untold.any():
             raise ResponseError(
-                f"{files[answers['file'][untold.idxmax()]]} does not tell `{one_line(column)}` of "
-                f"every answer; leave that log out, or do without `{one_line(column)}`"
+                f"{files[answers['file'][untold.idxmax()]]} does not record `{one_line(column)}` "
+                f"for every answer; leave that log out, or do without `{one_line(column)}`"
             )
     described = ["benchmark", *reading.facet, *reading.factors]
     if reading.factors:
@@ -143,14 +143,14 @@ def _check_content(answers: pd.DataFrame, files: Sequence[str]) -> None:
         row = hashed.iloc[int(np.argmax(differs))]
         other = hashed[hashed["item"] == row["item"]].iloc[0]
         raise ResponseError(
-            f"{one_line(row['item'])} is one text in {files[other['file']]} and another in "
-            f"{files[row['file']]}, by their hashes; leave out the logs of one version of the "
-            f"benchmark"
+            f"{one_line(row['item'])} has different texts in {files[other['file']]} and "
+            f"{files[row['file']]}, as their hashes differ; leave out the logs of one version of "
+            f"the benchmark"
         )
 
 
 def _count(answers: pd.DataFrame, threshold: float | None, scale: Scale | None) -> pd.DataFrame:
-    """Return the answers to one benchmark as successes of one trial each, or of a score's parts."""
+    """Return the answers to one benchmark as successes out of one trial, or of a score's parts."""
     if scale is not None:
         return answers.assign(successes=in_parts(answers["score"].to_numpy(float)), trials=PARTS)
     where = _place(answers)
@@ -171,7 +171,7 @@ def _place(answers: pd.DataFrame) -> Callable[[int], str]:
 
 
 def _fold_copies(runs: pd.DataFrame, files: Sequence[str]) -> tuple[pd.DataFrame, int]:
-    """Return each subject and item once, where its runs say the same, with the length they tell."""
+    """Return each subject and item once, with the number of copies; refuse contradicting runs."""
     again = runs.duplicated(_PAIR).to_numpy()
     if not again.any():
         return runs, 0

@@ -1,6 +1,6 @@
-"""JSON as harnesses write it: of bounded size, and refused in one sentence where it is broken.
+"""JSON files of harnesses, of bounded size; broken ones are refused with one sentence.
 
-Sentences name no file: who reads several puts the file's name before them.
+The sentences do not name the file: callers that read several prepend its name.
 """
 
 import json
@@ -13,9 +13,9 @@ from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
 MOST_BYTES = 1 << 30
-"""Of a file that has to be parsed whole."""
+"""Largest file that is parsed as a whole."""
 MOST_OF_A_LINE = 1 << 26
-"""Bytes."""
+"""Largest line, in bytes."""
 _HEAD = 1 << 16
 
 
@@ -37,11 +37,11 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_beside(path: Path) -> dict[str, Any]:
-    """Read a JSON file that belongs to a log, and is named where it is broken."""
+    """Read a JSON file that accompanies a log; errors name it."""
     try:
         return read_json(path)
     except ResponseError as error:
-        raise ResponseError(f"of {one_line(path.name, 80)} beside it, {error}") from None
+        raise ResponseError(f"its companion file {one_line(path.name, 80)}: {error}") from None
 
 
 def read_whole(path: Path) -> bytes:
@@ -59,7 +59,7 @@ def read_whole(path: Path) -> bytes:
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Read a file of one JSON object a line, a line at a time."""
+    """Yield the number and object of each line of a JSON Lines file."""
     some = False
     try:
         with _opened(path) as file:
@@ -97,7 +97,7 @@ def parse_json(data: bytes, what: str = "it") -> Any:
     except UnicodeDecodeError:
         raise ResponseError(f"{what} is not UTF-8; make the log again, or leave it out") from None
     except RecursionError:
-        raise ResponseError(f"{what} is nested too deep; leave it out") from None
+        raise ResponseError(f"{what} is nested too deeply; leave it out") from None
     except ValueError as error:
         reason = one_line(str(error), 80)
         raise ResponseError(
@@ -107,14 +107,14 @@ def parse_json(data: bytes, what: str = "it") -> Any:
 
 
 def _opened(path: Path) -> BinaryIO:
-    """Open a file, but none that may never end, such as a pipe."""
+    """Open a regular file; refuse others, such as pipes, which may never end."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise ResponseError("it is not a regular file; save it as one, or leave it out")
     return path.open("rb")
 
 
 def unreadable(error: OSError) -> ResponseError:
-    """Return the sentence on a file that the system does not let us read.
+    """Return the error for a file that the system cannot read.
 
     >>> print(unreadable(PermissionError(13, "Permission denied")))
     it cannot be read (Permission denied); check the file and its permissions

@@ -1,4 +1,4 @@
-"""Tables in JSON: one object a line, or a list of objects, or an object of columns."""
+"""Tables in JSON: one object per line, a list of objects, or an object of columns."""
 
 import json
 from collections.abc import Callable
@@ -10,17 +10,17 @@ import pandas as pd
 from bayesirt.errors import ResponseError
 
 _LINES_BETWEEN = 1 << 15
-"""News of progress."""
+"""Lines between two reports of progress."""
 _MOST_EMPTY = 1 << 24
-"""Cells of a table of which more than 99 in 100 are empty."""
+"""Most cells of a table of which more than 99 in 100 are empty."""
 _DEEPEST = 4
-"""Objects within each other that become columns."""
+"""Levels of nested objects that become columns."""
 _UNDER = ("data", "results", "rows", "records")
-"""Names of a list of objects within an object."""
+"""Keys under which an object may hold the list of objects."""
 
 
 def json_lines(text: str, name: str, progress: Callable[[int, int], None] | None) -> pd.DataFrame:
-    """Return a table of one object a line."""
+    """Return a table from text with one object per line."""
     lines, rows = text.split("\n"), []
     for number, line in enumerate(lines, 1):
         if progress is not None and number % _LINES_BETWEEN == 0:
@@ -31,11 +31,11 @@ def json_lines(text: str, name: str, progress: Callable[[int, int], None] | None
             row = json.loads(line)
         except (ValueError, RecursionError):
             raise ResponseError(
-                f"{name}, line {number}: not valid JSON; write one object a line"
+                f"{name}, line {number}: not valid JSON; write one object per line"
             ) from None
         if not isinstance(row, dict):
             raise ResponseError(
-                f"{name}, line {number}: not a JSON object; write one object with named values a "
+                f"{name}, line {number}: not a JSON object; write one object with named values per "
                 f"line"
             )
         rows.append(_flat(row))
@@ -43,7 +43,7 @@ def json_lines(text: str, name: str, progress: Callable[[int, int], None] | None
 
 
 def json_records(text: str, name: str) -> pd.DataFrame:
-    """Return a table of a list of objects, or of an object with columns, as pandas writes them."""
+    """Return a table from a list of objects, or from an object of columns as pandas writes it."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
@@ -51,14 +51,14 @@ def json_records(text: str, name: str) -> pd.DataFrame:
     rows = _rows(content)
     if rows is None:
         raise ResponseError(
-            f"{name} holds neither a list of objects, one a response, nor columns; write "
+            f"{name} holds neither a list of objects, one per response, nor columns; write "
             f'[{{"subject": ..., "item": ..., "score": ...}}, ...]'
         )
     return _table([_flat(row) for row in rows], name)
 
 
 def is_table(path: Path) -> bool:
-    """Return whether a JSON file holds a list, or a table; one that cannot be read does not."""
+    """Return whether a JSON file holds a list or a table, and can be read."""
     try:
         data = path.read_bytes()
         return data.lstrip().startswith(b"[") or _rows(json.loads(data)) is not None
@@ -85,7 +85,7 @@ def _rows(content: Any) -> list[dict[str, Any]] | None:
 
 
 def _flat(row: dict[str, Any], before: str = "", depth: int = 0) -> dict[str, Any]:
-    """Return an object's values by dotted names."""
+    """Return the values of a nested object by dotted names."""
     flat: dict[str, Any] = {}
     for name, value in row.items():
         if isinstance(value, dict) and value and depth < _DEEPEST:
@@ -106,11 +106,11 @@ def _table(rows: list[dict[str, Any]], name: str) -> pd.DataFrame:
 
 
 def _check_filled(rows: list[dict[str, Any]], name: str) -> None:
-    """Refuse rows that hardly have a name in common: their table would be nearly all empty."""
+    """Refuse rows that share hardly any names, as their table would be nearly empty."""
     columns = {column for row in rows for column in row}
     filled = sum(map(len, rows))
     if len(rows) * len(columns) > max(_MOST_EMPTY, 100 * filled):
         raise ResponseError(
-            f"{name} has {len(columns):,} names in {len(rows):,} rows, each row nearly none of "
-            f"them; write one response a row, with the same names in each"
+            f"{name} has {len(columns):,} names in {len(rows):,} rows, and each row has hardly any "
+            f"of them; write one response per row, with the same names in each"
         )

@@ -1,4 +1,4 @@
-"""Values of JSON objects, of the kind that is wanted or refused in one sentence."""
+"""Typed access to the values of JSON objects; wrong types are refused with one sentence."""
 
 import hashlib
 import math
@@ -28,18 +28,18 @@ def object_at(record: Mapping[str, Any], key: str, place: str = "") -> dict[str,
     """
     value = record.get(key)
     if not isinstance(value, dict):
-        raise _absent(key, "object", place)
+        raise _absent(key, "an object", place)
     return value
 
 
 def part_of(record: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Return the object at a key, or an empty one where there is none."""
+    """Return the object at a key, or an empty one if there is none."""
     value = record.get(key)
     return value if isinstance(value, dict) else {}
 
 
 def said_at(record: Mapping[str, Any], key: str, otherwise: str) -> str:
-    """Return the text at a key, or another where there is none."""
+    """Return the text at a key, or another text if there is none."""
     value = record.get(key)
     return value if isinstance(value, str) and value.strip() else otherwise
 
@@ -50,7 +50,7 @@ def are_objects(value: object) -> TypeGuard[list[dict[str, Any]]]:
 
 
 def name_at(record: Mapping[str, Any], key: str, place: str = "") -> str:
-    """Return the name at a key, be it text or a whole number.
+    """Return the name at a key, which may be text or a whole number.
 
     >>> name_at({"doc_id": 7}, "doc_id")
     '7'
@@ -64,7 +64,7 @@ def name_at(record: Mapping[str, Any], key: str, place: str = "") -> str:
 def _absent(key: str, kind: str, place: str) -> ResponseError:
     stands = f" {place}" if place else ""
     return ResponseError(
-        f"`{key}` is missing or no {kind}{stands}; make the log again, or leave the file out"
+        f"`{key}` is missing or not {kind}{stands}; make the log again, or leave the file out"
     )
 
 
@@ -95,18 +95,18 @@ def as_number(value: object) -> float | None:
 
 
 def score_at(record: Mapping[str, Any], key: str) -> float:
-    """Return the number or boolean at a key; NaN where there is none."""
+    """Return the number or boolean at a key, or NaN if there is none."""
     number = as_number(record.get(key))
     return math.nan if number is None else number
 
 
 def hash_of(asked: str) -> str:
-    """Return a short hash of what was asked."""
+    """Return a short hash of a prompt."""
     return hashlib.sha256(asked.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 def length_of(value: object) -> float:
-    """Return a number of tokens; NaN where it is none, not finite, or not above 0.
+    """Return a number of tokens, or NaN if it is not a finite number above 0.
 
     >>> length_of(57), length_of(0), length_of("many")
     (57.0, nan, nan)

@@ -1,8 +1,8 @@
-"""Observations of Langfuse: exported from their table as JSON or JSON Lines, or to a bucket.
+"""Observations of Langfuse, exported from their table as JSON or JSON Lines, or to a bucket.
 
 A row of the table is an `Observation` (``packages/shared/src/domain/observations.ts`` of
-langfuse/langfuse) with a column more for each name of a score, which holds the list of its values
-or null (``worker/src/features/database-read-stream/observation-stream.ts`` and
+langfuse/langfuse) with an additional column for each score, which holds the list of its values or
+null (``worker/src/features/database-read-stream/observation-stream.ts`` and
 `prepareScoresForOutput` in ``getDatabaseReadStream.ts`` there).
 """
 
@@ -34,18 +34,18 @@ _SHOWN = 40
 
 
 def _recognises(path: Path, head: bytes) -> bool:
-    """Return whether a file holds observations, from its place, or its ending and first bytes."""
+    """Return whether a file holds observations, judged by its path, or ending and first bytes."""
     known = (b'"traceId"', b'"parentObservationId"')
     of_table = path.suffix in _ENDINGS and all(key in head for key in known)
     return of_table or leads_export(path)
 
 
 def read(path: Path, choices: Choices) -> list[LogRows]:
-    """Read observations, which may be of several subjects: their models.
+    """Read observations; the subjects are their models.
 
-    An item is what the model was asked (`input`), and a benchmark the observation's name. Asked the
-    same again, a model has another trial. Of several values of a score the mean is taken; scores
-    that are words are passed over, and so are observations without a model, such as spans.
+    An item is the model's `input`, and a benchmark is the observation's name. Repeated inputs to a
+    model are trials. Several values of a score are averaged. Scores that are words are ignored, as
+    are observations without a model, such as spans.
     """
     answers: dict[tuple[str, str], list[Answer]] = {}
     errors: Counter[tuple[str, str]] = Counter()
@@ -64,8 +64,8 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
         own.append(Answer(item, _scores(row), trial, _length(row), content))
     if not any(answer.scores for own in answers.values() for answer in own):
         raise NoAnswersError(
-            "no observation with a model and an input has a score that is a number; give scores to "
-            "the generations themselves, not to their traces, and export again"
+            "no observation with a model and an input has a numeric score; score the generations "
+            "themselves, not their traces, and export again"
         )
     return [
         choose_scores(
@@ -89,16 +89,16 @@ def _rows(path: Path) -> Iterable[Mapping[str, Any]]:
 
 
 def _item(asked: object) -> tuple[str, str]:
-    """Return a name for what was asked that tells it from all else, and its hash."""
+    """Return a unique name for an input, and its hash."""
     text = asked if isinstance(asked, str) else json.dumps(asked, sort_keys=True)
     content = hash_of(text)
     last = asked[-1] if isinstance(asked, list) and asked else None
-    said = last.get("content") if isinstance(last, dict) else None  # of a chat's messages
+    said = last.get("content") if isinstance(last, dict) else None  # Last message of a chat.
     return f"{one_line(said if isinstance(said, str) else text, _SHOWN)} ({content[:8]})", content
 
 
 def _scores(row: Mapping[str, Any]) -> dict[str, float]:
-    """Return the mean of each score: of an observation, only scores are lists of numbers."""
+    """Return the mean of each score; only scores are lists of numbers in an observation."""
     found = {}
     for name, values in row.items():
         if isinstance(values, list) and values:
@@ -109,7 +109,7 @@ def _scores(row: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _length(row: Mapping[str, Any]) -> float:
-    """Return how many tokens the answer has."""
+    """Return the number of tokens of the answer."""
     return length_of(part_of(row, "usageDetails").get("output"))
 
 

@@ -1,9 +1,9 @@
-"""What Langfuse exports to a bucket on a schedule: a folder of observations, and one of scores.
+"""Scheduled exports of Langfuse to a bucket: a folder of observations and a folder of scores.
 
-``<project>/observations_v2/<time>.<format>`` and ``<project>/scores/<time>.<format>`` hold a window
-of time each, as Parquet, CSV, JSON or JSON Lines, perhaps with ``.gz`` (langfuse.com/docs, "Export
-to blob storage" and "Blob storage export field reference"). Windows share their bounds, so that a
-row may stand in two files. Until 2026 there were ``observations`` instead, or both.
+``<project>/observations_v2/<time>.<format>`` and ``<project>/scores/<time>.<format>`` each hold one
+time window, as Parquet, CSV, JSON or JSON Lines, optionally with ``.gz`` (langfuse.com/docs,
+"Export to blob storage" and "Blob storage export field reference"). Windows share their bounds, so
+a row may be in two files. Until 2026 there was ``observations`` instead, or both.
 """
 
 import json
@@ -33,7 +33,7 @@ Scores = defaultdict[str, dict[str, list[float]]]
 
 
 def leads_export(path: Path) -> bool:
-    """Return whether a file is the first of a project's observations, with which all are read."""
+    """Return whether a file is the first of a project's observations, which stands for them all."""
     folder = path.absolute().parent
     if folder.name not in _OBSERVATIONS or not folder.with_name(_SCORES).is_dir():
         return False
@@ -42,16 +42,16 @@ def leads_export(path: Path) -> bool:
 
 
 def of_export(path: Path) -> str | None:
-    """Say nothing of a file that is read with the first of its project; None of any other."""
+    """Return "" for a file that is read with the first of its project, None for any other."""
     project = path.absolute().parent.parent
     known = path.parent.name in _ASIDE and (project / _SCORES).is_dir()
     return "" if known and any((project / x).is_dir() for x in _OBSERVATIONS) else None
 
 
 def exported_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield a project's observations as Langfuse's table of them exports them, scores as columns.
+    """Yield a project's observations as Langfuse's table exports them, with scores as columns.
 
-    A trace's score is that of its only generation; where it has several, nobody knows of which.
+    A trace's score is assigned to its only generation; if it has several, the score is ignored.
     """
     folder = path.absolute().parent
     rows = [row for row in _rows(folder) if _text(row, _MODEL)]
@@ -72,7 +72,7 @@ def exported_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _rows(folder: Path) -> Iterable[Row]:
-    """Return the rows of a folder's files, each as it stands in the last one."""
+    """Return the rows of a folder's files, each in its latest version."""
     rows: dict[str, Row] = {}
     for file in _files(folder):
         for row in _rows_of(file):
@@ -80,17 +80,17 @@ def _rows(folder: Path) -> Iterable[Row]:
     told = {name for row in rows.values() for name in row}
     if rows and folder.name in _OBSERVATIONS and not {_INPUT, _MODEL} <= told:
         raise NoAnswersError(
-            "its observations tell no input, or no model; export the field groups `io` and `model` "
-            "too"
+            "its observations have no input or no model; also export the field groups `io` and "
+            "`model`"
         )
     return rows.values()
 
 
 def _rows_of(file: Path) -> list[dict[str, Any]]:
-    """Return a file's rows; a window in which nothing happened has none."""
+    """Return a file's rows; a window without events has none."""
     try:
         if ".jsonl" in file.suffixes:
-            lines = read_text(file).split("\n")  # JSON may hold other ends of lines
+            lines = read_text(file).split("\n")  # JSON may contain other line separators.
             rows = [parse_json(line.encode(), file.name) for line in lines if line.strip()]
         elif ".json" in file.suffixes:
             rows = parse_json(read_text(file).encode(), file.name)
@@ -109,12 +109,12 @@ def _files(folder: Path) -> list[Path]:
 
 @lru_cache(maxsize=64)
 def _first(folder: Path, _changed: int) -> str:
-    """Return the name of a folder's first file, which each of thousands asks for."""
+    """Return the name of a folder's first file, cached because every file needs it."""
     return next((x.name for x in _files(folder)), "")
 
 
 def _scores(folder: Path) -> tuple[Scores, Scores]:
-    """Return scores that are numbers, of observations and of traces as a whole, by their names."""
+    """Return the numeric scores of observations and of traces, by name."""
     of_observation: Scores = defaultdict(dict)
     of_trace: Scores = defaultdict(dict)
     for row in _rows(folder):
@@ -125,7 +125,7 @@ def _scores(folder: Path) -> tuple[Scores, Scores]:
             value = float(row["value"])
         except (KeyError, TypeError, ValueError):
             raise ResponseError(
-                f"the score {_text(row, 'id')} has no number for a value; export it again"
+                f"the score {_text(row, 'id')} has a value that is not a number; export it again"
             ) from None
         own = of_observation[observation] if observation else of_trace[_text(row, "trace_id")]
         own.setdefault(name, []).append(value)
@@ -133,13 +133,13 @@ def _scores(folder: Path) -> tuple[Scores, Scores]:
 
 
 def _text(row: Row, key: str) -> str:
-    """Return text, or nothing where there is none: CSV has no null, and tables have NaN."""
+    """Return text, or an empty string if there is none, as CSV has no null and tables have NaN."""
     value = row.get(key)
     return value if isinstance(value, str) else ""
 
 
 def _asked(text: str) -> Any:
-    """Return what was asked: messages are JSON within text."""
+    """Return the input; messages are JSON within text."""
     if not text.startswith(("[", "{")):
         return text or None
     try:
@@ -149,7 +149,7 @@ def _asked(text: str) -> Any:
 
 
 def _usage(row: Row) -> dict[str, Any]:
-    """Return numbers of tokens: an object, pairs in Parquet, text in CSV."""
+    """Return the numbers of tokens, which are an object, pairs (Parquet) or text (CSV)."""
     usage: Any = row.get("usage_details")
     usage = _asked(usage) if isinstance(usage, str) else usage
     try:

@@ -26,24 +26,24 @@ _SCORES = ("metric", "metrics")
 _RESPONSE, _TOKENS = "model_response", "output_tokens"
 _WANTED = (*_SCORES, "doc.id", f"{_RESPONSE}.{_TOKENS}")
 _AT_ONCE = 32
-"""Rows; each may hold many thousands of tokens."""
+"""Rows read at a time; each may hold many thousands of tokens."""
 
 
 def _recognises(path: Path, _head: bytes) -> bool:
-    """Return whether a file holds details, from its name."""
+    """Return whether a file holds details, judged by its name."""
     return _DETAILS.fullmatch(path.name) is not None
 
 
 def read(path: Path, choices: Choices) -> list[LogRows]:
     """Read the details of one task.
 
-    The benchmark is the task with its number of examples, as in ``gsm8k|0``. Items are called by
-    the document's ``id``, or by their position where there is none. The length is the number of
-    output tokens, the mean of several samples.
+    The benchmark is the task with its number of examples, as in ``gsm8k|0``. Items are named by the
+    document's ``id``, or by their position if there is none. The length is the number of output
+    tokens, averaged over samples.
     """
     match = _DETAILS.fullmatch(path.name)
     if match is None:
-        raise ResponseError("its name is not details_<task>_<date>.parquet; give it its name back")
+        raise ResponseError("its name is not details_<task>_<date>.parquet; restore the name")
     answers: list[Answer] = []
     try:
         check_unpacked(path, decoded=_is_wanted)
@@ -64,7 +64,7 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
 
 
 def _aside(path: Path) -> str | None:
-    """Say of a file of totals whether details stand beside it."""
+    """Return "" for totals that accompany details."""
     match = _RESULTS.fullmatch(path.name)
     parts = path.absolute().parts
     if match is None or "results" not in parts[:-1]:
@@ -85,7 +85,7 @@ def _answers(batch: pa.RecordBatch, n_before: int) -> list[Answer]:
 
 
 def _lengths(batch: pa.RecordBatch) -> list[float]:
-    """Return how many tokens a sample of each row has, the mean over samples."""
+    """Return the number of tokens of each row, averaged over samples."""
     lengths = np.full(batch.num_rows, math.nan)
     if _RESPONSE not in batch.schema.names:
         return lengths.tolist()

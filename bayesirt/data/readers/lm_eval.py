@@ -29,15 +29,15 @@ def _recognises(path: Path, head: bytes) -> bool:
 
 
 def read(path: Path, choices: Choices) -> list[LogRows]:
-    """Read a sample log; ``fewshot`` tells how many examples the prompt has.
+    """Read a sample log; ``fewshot`` is the number of examples in the prompt.
 
-    There is one row for each document and filter: the rows of one filter are read. Of ``repeats``,
-    the harness scores what the filter leaves, by default the first answer alone: that is one
+    A log has one row per document and filter; the rows of one filter are read. With ``repeats``,
+    the harness scores what the filter keeps, by default only the first answer, so that a row is one
     answer, not several trials.
     """
     match = _SAMPLES.fullmatch(path.name)
     if match is None:
-        raise ResponseError("its name is not samples_<task>_<date>.jsonl; give it its name back")
+        raise ResponseError("its name is not samples_<task>_<date>.jsonl; restore the name")
     task, date = match.groups()
     subject, shots, notes = _model(path, date, task)
     by_filter: dict[str, list[Answer]] = {}
@@ -55,7 +55,7 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
 
 
 def _aside(path: Path) -> str | None:
-    """Say of a file of totals whether a sample log stands beside it."""
+    """Return "" for totals that accompany a sample log, else why they are left out."""
     match = _RESULTS.fullmatch(path.name)
     if match is None:
         return None
@@ -70,7 +70,7 @@ def _dated(path: Path, date: str) -> bool:
 
 
 def _scores(row: dict[str, Any]) -> dict[str, float]:
-    """Return the scores of a row, whose metrics older versions do not list."""
+    """Return the scores of a row; rows of older versions do not list their metrics."""
     named = row.get("metrics")
     if not isinstance(named, list):
         named = [key for key in row if key not in _NO_SCORES]
@@ -78,7 +78,7 @@ def _scores(row: dict[str, Any]) -> dict[str, float]:
 
 
 def _model(path: Path, date: str, task: str) -> tuple[str, dict[str, str], tuple[str, ...]]:
-    """Return the model's name, its examples in the prompt, and a note where the folder names it."""
+    """Return the model's name, the number of examples, and a note if the folder names the model."""
     folder = path.absolute().parent
     results = sorted(folder.glob("*_*.json"))
     beside = [p for p in results if p.name.endswith(f"_{date}.json")]
@@ -91,7 +91,7 @@ def _model(path: Path, date: str, task: str) -> tuple[str, dict[str, str], tuple
     if len(names) == 1:
         return names.pop(), fewshot, ()
     by_folder = folder.name.replace("__", "/", 1)
-    return by_folder, fewshot, ("no results file names the model: its folder does",)
+    return by_folder, fewshot, ("no results file names the model, so its folder's name is used",)
 
 
 LM_EVAL = Harness(NAME, _recognises, read, _aside)

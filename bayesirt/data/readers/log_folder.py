@@ -1,4 +1,4 @@
-"""Folders of logs, mixed as they come: found, read and joined."""
+"""Find, read and join the logs in a folder, which may mix harnesses."""
 
 import os
 import stat
@@ -36,7 +36,7 @@ HARNESSES = (
     INSPECT, HELM, LIGHTEVAL, LM_EVAL, EVERY_EVAL_EVER, EVALPLUS, SWEBENCH, PROMPTFOO, DEEPEVAL,
     LANGFUSE, OPENCOMPASS,
 )  # fmt: skip
-"""In the order in which they are asked whether a file is theirs."""
+"""Harnesses in the order in which they are tried on a file."""
 LOG_ENDINGS = frozenset({".eval", ".json", ".jsonl", ".parquet", ".csv", ".gz"})
 _TABLE_ENDINGS = frozenset({".csv", ".tsv", ".parquet", ".jsonl", ".gz"})
 _LINK = "a link that leads out of the folder, to another folder or to nothing"
@@ -48,13 +48,13 @@ def read_log_folder(
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> tuple[Responses, FoundLogs]:
-    """Read all logs of known harnesses in a folder and below, or a single one.
+    """Read all logs of known harnesses in a folder and its subfolders, or a single log.
 
     Options are those of `bayesirt.data.readers.read_responses` for logs. Duplicates are several
-    runs of a subject on an item, in the order of the files' paths; under "error", those that say
-    the same count once. Folders are walked in alphabetical order; hidden ones are passed over, and
-    links are not followed out of the folder. Items are called ``benchmark/item``; benchmarks that
-    two harnesses call by one name stay apart.
+    runs of a subject on an item, in the order of the files' paths; with "error", identical runs
+    count once. Folders are walked in alphabetical order; hidden ones are skipped, and links are not
+    followed out of the folder. Items are named ``benchmark/item``; benchmarks of two harnesses
+    that share a name are kept apart.
     """
     return read_logs(path, Reading(**options), progress)
 
@@ -62,7 +62,7 @@ def read_log_folder(
 def read_logs(
     path: str | Path, reading: Reading, progress: Callable[[int, int], None] | None = None
 ) -> tuple[Responses, FoundLogs]:
-    """Read logs as `read_log_folder` does, from what a reader was told."""
+    """Read logs as `read_log_folder` does, with options as a `Reading`."""
     runs, found = _read_runs(path, reading, progress)
     subjects = runs["subject"].unique()
     if len(subjects) == 1:
@@ -83,16 +83,16 @@ def read_logs(
 
 
 def read_log_runs(path: str | Path, reading: Reading) -> tuple[pd.DataFrame, FoundLogs]:
-    """Read right and wrong answers as `read_logs` does, of however few subjects and items."""
+    """Read right and wrong answers as `read_logs` does, even of a single subject or item."""
     runs, found = _read_runs(path, reading)
-    refuse_other_answers(found.scale, "what compares or scores single subjects", "binary")
+    refuse_other_answers(found.scale, "comparing or scoring single subjects", "binary")
     return runs, found
 
 
 def _read_runs(
     path: str | Path, reading: Reading, progress: Callable[[int, int], None] | None = None
 ) -> tuple[pd.DataFrame, FoundLogs]:
-    """Return runs as `join_logs` does, and what was found."""
+    """Return runs as `join_logs` does, and a report on the logs."""
     _refuse_scale(reading)
     if not os.path.exists(path):
         raise ResponseError(f"{one_line(str(path), 200)} does not exist; check the path")
@@ -129,8 +129,8 @@ def _read_runs(
 def _refuse_scale(reading: Reading) -> None:
     if reading.scale is not None:
         raise ResponseError(
-            "--kind, --order and --scale belong to tables; what scores of logs are is found, and "
-            "--threshold makes them right or wrong"
+            "--kind, --order and --scale belong to tables; for logs the kind of scores is "
+            "detected, and --threshold makes them right or wrong"
         )
 
 
@@ -143,7 +143,7 @@ def find_harness(path: Path) -> Harness | None:
 
 
 def belongs_to_log(path: Path) -> bool:
-    """Return whether a file is no log itself, but belongs to one."""
+    """Return whether a file is not a log itself, but belongs to one."""
     return any(harness.aside(path) is not None for harness in HARNESSES)
 
 
@@ -183,7 +183,7 @@ def _join(
     runs, copies, scale = join_logs(logs, reading)
     notes = list(dict.fromkeys(note for _, rows in logs for note in rows.notes))
     if copies:
-        notes.append(f"repeated answers that agree with the first, not counted again: {copies:,}")
+        notes.append(f"repeated answers that agree with the first and count only once: {copies:,}")
     if renamed:
         names = ", ".join(one_line(name) for name in renamed[:5])
         notes.append(f"several harnesses have {names}: their items are kept apart")
@@ -226,7 +226,7 @@ def _nothing(path: Path, left_out: list[LeftOut]) -> ResponseError:
 
 
 def _find(path: Path, skip_damaged: bool) -> tuple[list[tuple[Path, Harness]], list[LeftOut]]:
-    """Return the logs in a folder, and the files that are none."""
+    """Return the logs in a folder, and the files that are left out."""
     found, left_out = [], []
     for file, problem in _walk(path):
         shown = _shown(file, path)
@@ -248,7 +248,7 @@ def _find(path: Path, skip_damaged: bool) -> tuple[list[tuple[Path, Harness]], l
 
 
 def _walk(path: Path) -> Iterator[tuple[Path, str | OSError]]:
-    """Yield files in order, with why one must not be opened; and folders that cannot be listed."""
+    """Yield files in order, with the reason if one must not be opened, and unreadable folders."""
     if not path.is_dir():
         yield path, ""
         return
@@ -267,7 +267,7 @@ def _walk(path: Path) -> Iterator[tuple[Path, str | OSError]]:
 
 
 def _problem(file: Path, root: Path) -> str | OSError:
-    """Return why a file must not be opened, or nothing."""
+    """Return why a file must not be opened, or an empty string."""
     try:
         inside = Path(os.path.realpath(file)).is_relative_to(root)
         mode = file.stat().st_mode
@@ -275,18 +275,18 @@ def _problem(file: Path, root: Path) -> str | OSError:
         return _LINK if file.is_symlink() else error
     if stat.S_ISDIR(mode) or not inside:
         return _LINK
-    return "" if stat.S_ISREG(mode) else "no regular file"
+    return "" if stat.S_ISREG(mode) else "not a regular file"
 
 
 def _why_not(file: Path) -> str:
-    """Return why a file is left out; nothing if it is read together with a log."""
+    """Return why a file is left out, or an empty string if it is read together with a log."""
     for harness in HARNESSES:
         said = harness.aside(file)
         if said is not None:
             return said
     if _TABLE_ENDINGS.intersection(file.suffixes):
-        return "a table; read it by itself"
-    return "no log of a known harness"
+        return "a table; read it separately"
+    return "not a log of a known harness"
 
 
 def _shown(file: Path, root: Path) -> str:

@@ -1,4 +1,4 @@
-"""Long Parquet files, read some rows at a time: all into memory, or onto disk."""
+"""Read long Parquet files a batch of rows at a time, into memory or onto disk."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,15 +30,15 @@ from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
 _AT_ONCE = 1 << 20
-"""Rows."""
+"""Rows read at a time."""
 _LONG = 40
-"""Characters; no grade is as long."""
+"""Characters; grades are shorter."""
 _BUFFER = 1 << 20
-"""Bytes of a column that are read at a time, so that large row groups take no more room."""
+"""Bytes of a column that are read at a time, so that large row groups need no more memory."""
 
 
 class _Found:
-    """What is known of a file besides its cells: names, and what describes items."""
+    """Names and metadata of items, collected while the rows of a file are read."""
 
     def __init__(self, described: Iterable[str], *, as_written: bool) -> None:
         self.subjects = NumberedNames("subject", whole=as_written)
@@ -52,49 +52,49 @@ class _Found:
         return self.subjects.known, self.items.known
 
     def place(self, subject: int, item: int) -> str:
-        """Return where a subject and item stand, in words."""
+        """Return the location of a subject and item in words."""
         shown = (one_line(list(k)[n]) for k, n in zip(self.names, (subject, item), strict=True))
         return "at subject {!r}, item {!r}".format(*shown)
 
     def place_of_row(
         self, subject: NDArray[np.integer], item: NDArray[np.integer], row: int
     ) -> str:
-        """Return where a row stands, in words."""
+        """Return the location of a row in words."""
         return self.place(int(subject[row]), int(item[row]))
 
     def describe(self, rows: pa.RecordBatch, item: NDArray[np.integer]) -> None:
-        """Note what some rows tell of their items."""
+        """Collect the metadata of items from some rows."""
         for name, values in self.described.items():
             try:
                 values.add(rows.column(name), item, len(self.items.known))
-            except PARQUET_ERRORS:  # what PyArrow says would be of Python, not of the file
+            except PARQUET_ERRORS:  # PyArrow's message would be about Python, not the file.
                 raise ResponseError(
-                    f"`{one_line(name)}` holds values that cannot be read, such as dates that no "
-                    f"calendar has; make it text, or leave the column out"
+                    f"`{one_line(name)}` holds values that cannot be read, such as impossible "
+                    f"dates; make it text, or leave the column out"
                 ) from None
 
 
 @dataclass(frozen=True)
 class LongParquet:
-    """A long file whose names are plain, so that they can be numbered as rows are read."""
+    """A long file with plain names, which can be numbered as rows are read."""
 
     path: Path
-    roles: Mapping[str, str]  # The columns called subject, item, score and perhaps trials.
+    roles: Mapping[str, str]  # Columns of the roles subject, item, score and optionally trials.
     threshold: float | None  # Scores at or above it count as right.
     n_rows: int
-    # Columns that may describe items, of which each `can_be_numbered`.
+    # Columns that may describe items, each of which `can_be_numbered`.
     describing: tuple[str, ...] = ()
-    # Whether this package wrote it: names keep the order of their dictionaries, and each column
-    # that describes items must do so. Else those that vary within an item are left out.
+    # Whether this package wrote it: names keep the order of their dictionaries, and columns that
+    # describe items must not vary within an item. In other files such columns are left out.
     as_written: bool = False
-    # Told how many rows are read, and how many there are; then the same of blocks on disk.
+    # Called with the number of rows read and of all rows; then the same for blocks on disk.
     progress: Callable[[int, int], None] | None = None
-    announce: Callable[[str], None] | None = None  # Told what is left out.
+    announce: Callable[[str], None] | None = None  # Called with what is left out.
 
     def counts(self, scale: Scale | None) -> bool:
-        """Return whether its scores are counts, or begin as 0 and 1, so that rows can be numbered.
+        """Return whether scores are counts, or their first batch holds only 0 and 1.
 
-        `scale` is what scores are said to be, if anything.
+        `scale` is the scale that was asked for, if any.
         """
         if self.as_written or "trials" in self.roles or self.threshold is not None:
             return True
@@ -109,11 +109,11 @@ class LongParquet:
         except TypeError:  # lists
             return True
         if any(isinstance(value, str) and len(value) > _LONG for value in values):
-            return True  # and refused row by row
+            return True  # They are refused when rows are read.
         return {*values} <= {0, 1, "0", "1", "0.0", "1.0"}
 
     def in_memory(self, duplicates: str) -> Responses:
-        """Read all rows."""
+        """Read all rows into memory."""
         found = _Found(self.describing, as_written=self.as_written)
         rows = self._joined(found)
         where = partial(found.place_of_row, rows.subject, rows.item)
@@ -121,7 +121,7 @@ class LongParquet:
         return self._responses(found, fold_rows(shape, rows, duplicates, where)[0])
 
     def on_disk(self, duplicates: str, *, block_rows: int = BLOCK_ROWS) -> Responses:
-        """Sort all rows into a temporary folder, with some of them in memory at a time."""
+        """Sort all rows into a temporary folder, holding only some in memory at a time."""
         found = _Found(self.describing, as_written=self.as_written)
         cells = store_rows(
             lambda: self._rows(found),
@@ -135,7 +135,7 @@ class LongParquet:
         return self._responses(found, cells)
 
     def _joined(self, found: _Found) -> CellList:
-        """Return all rows with trials, without a copy of them in the making."""
+        """Return all rows with trials, without holding a second copy meanwhile."""
         kinds = np.int32, np.int32, np.int8, np.int8
         columns: list[NDArray[np.integer]] = [np.empty(self.n_rows, kind) for kind in kinds]
         n = 0
@@ -150,7 +150,7 @@ class LongParquet:
         return CellList(*(column[:n] for column in columns))
 
     def _rows(self, found: _Found) -> Iterator[CellList]:
-        """Return the rows with trials, some at a time, and note what they tell besides."""
+        """Yield batches of rows with trials, and collect names and metadata."""
         title = one_line(self.roles["score"])
         fractions = self._fractions(title)
         n_before = found.not_run = 0
@@ -188,7 +188,7 @@ class LongParquet:
         return Responses(subjects, items, cells, item_metadata=self._metadata(found, items))
 
     def _metadata(self, found: _Found, items: Sequence[str]) -> pd.DataFrame:
-        """Return one row an item of the columns that describe it."""
+        """Return the columns that describe items, with one row per item."""
         schema = pa.parquet.read_schema(parquet_parts(self.path)[0])
         shown, columns = one_line(self.path.name, 80), {}
         for name, values in found.described.items():
@@ -218,7 +218,7 @@ class LongParquet:
         )
         try:
             return are_fractions(parts, title)
-        except ResponseError:  # told once more, with its place, when rows are read
+        except ResponseError:  # Raised again, with its location, when rows are read.
             return None
 
     def _batches(self, *columns: str) -> Iterator[pa.RecordBatch]:
@@ -232,10 +232,10 @@ class LongParquet:
     def _decoded(self, *columns: str) -> Iterator[pa.RecordBatch]:
         try:
             schema = pa.parquet.read_schema(parquet_parts(self.path)[0])
-            # Text is kept as a dictionary: a long one may be named by every row.
+            # Text is kept as a dictionary, as every row may refer to the same long text.
             own = *self.roles.values(), *self.describing
             text = [c for c in own if not pa.types.is_nested(schema.field(c).type)]
-            # Pages that are fetched beforehand would stay in memory until the whole file is read.
+            # Prefetched pages would stay in memory until the whole file is read.
             options = {"read_dictionary": text, "buffer_size": _BUFFER, "pre_buffer": False}
             missing, wanted = self.n_rows, list(dict.fromkeys(columns))
             for part in parquet_parts(self.path):
@@ -244,7 +244,7 @@ class LongParquet:
                         check_dictionaries(batch)
                         missing -= batch.num_rows
                         if missing < 0:
-                            raise ValueError("it has more rows than it tells")
+                            raise ValueError("it has more rows than its metadata say")
                         yield batch
             if missing:
                 raise ValueError(f"{missing} of its rows are missing")

@@ -1,4 +1,4 @@
-"""Columns whose values are numbered as rows are read: names, and what describes items."""
+"""Columns whose values are numbered as rows are read: names, and metadata of items."""
 
 from collections.abc import Callable, Hashable
 from typing import Any
@@ -13,7 +13,7 @@ _UNSEEN = -1
 
 
 class NumberedValues:
-    """Values numbered in order of appearance, whatever dictionary each part of the file has."""
+    """Values numbered in order of appearance, across the dictionaries of all parts of a file."""
 
     def __init__(self, value_of: Callable[[Any], Hashable], *, whole: bool = False) -> None:
         self.known: dict[Any, int] = {}
@@ -26,10 +26,10 @@ class NumberedValues:
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()
         codes = column.indices.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
-        # Row groups mostly repeat the dictionary of the one before.
+        # Most row groups repeat the previous dictionary.
         if self._dictionary is None or not column.dictionary.equals(self._dictionary):
             self._dictionary = column.dictionary
-            self._number = np.full(len(column.dictionary) + 1, _UNSEEN, np.int32)  # nulls are last
+            self._number = np.full(len(column.dictionary) + 1, _UNSEEN, np.int32)  # Nulls are last.
             if self._whole:
                 self._add(np.arange(len(column.dictionary)))
         numbers = self._number[codes]
@@ -47,15 +47,15 @@ class NumberedValues:
 
 
 def _by_appearance(codes: NDArray[np.integer], n_codes: int) -> NDArray[np.intp]:
-    """Return the codes that there are, by where each comes first; -1 is the last of all codes."""
+    """Return the distinct codes in order of first appearance; -1 becomes the largest code."""
     first = np.full(n_codes, len(codes))
-    first[codes[::-1]] = np.arange(len(codes))[::-1]  # of several rows, the last one set stays
+    first[codes[::-1]] = np.arange(len(codes))[::-1]  # Assigned in reverse, so the first row wins.
     found = np.flatnonzero(first < len(codes))
     return found[np.argsort(first[found])]
 
 
 def can_be_numbered(kind: pa.DataType) -> bool:
-    """Return whether the values of a column of this type can be numbered, as lists cannot.
+    """Return whether values of this type can be numbered; lists, for example, cannot.
 
     >>> can_be_numbered(pa.float64()), can_be_numbered(pa.list_(pa.string()))
     (True, False)
@@ -68,7 +68,7 @@ def can_be_numbered(kind: pa.DataType) -> bool:
 
 
 class NumberedNames(NumberedValues):
-    """Names numbered in order of appearance; values that are no text as Python writes them."""
+    """Names numbered in order of appearance; other values become text as in Python."""
 
     def __init__(self, kind: str, *, whole: bool = False) -> None:
         super().__init__(lambda value: "" if value is None else str(value), whole=whole)
@@ -88,16 +88,16 @@ class NumberedNames(NumberedValues):
 
 
 class ItemValues:
-    """A column that describes items: one value an item, of a column with one value a row."""
+    """A column that describes items, reduced from one value per row to one per item."""
 
     def __init__(self) -> None:
-        # A NaN is missing: it would never be found among the known values.
+        # NaN counts as missing, as it would never equal a known value.
         self._values = NumberedValues(lambda value: value if value == value else None)
         self._of_item = np.empty(0, np.int32)
         self.varying: int | None = None
 
     def add(self, column: pa.Array, item: NDArray[np.integer], n_items: int) -> None:
-        """Take the values of some rows."""
+        """Add the values of some rows."""
         if self.varying is not None:
             return
         numbers = self._values.numbers(column)

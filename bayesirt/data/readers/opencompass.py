@@ -16,7 +16,7 @@ NAME = "OpenCompass"
 
 
 def _recognises(path: Path, head: bytes) -> bool:
-    """Return whether a file holds results, from its folders and its first bytes."""
+    """Return whether a file holds results, judged by its folders and its first bytes."""
     folder = path.absolute().parent
     if path.suffix != ".json" or folder.parent.name != "results":
         return False
@@ -26,7 +26,7 @@ def _recognises(path: Path, head: bytes) -> bool:
 def read(path: Path, choices: Choices) -> list[LogRows]:
     """Read results of one model on one dataset.
 
-    An item is called by its position in the dataset. A list of values is one of trials.
+    An item is named by its position in the dataset. A list of values holds one per trial.
     """
     details = read_json(path).get("details")
     if isinstance(details, list):
@@ -40,7 +40,7 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
             continue
         if not isinstance(entry, dict):
             raise ResponseError(
-                f"`details` holds no object at {one_line(item)!r}; make the results again"
+                f"`details` has no object at {one_line(item)!r}; make the results again"
             )
         answers += [
             Answer(item, scores, trial, lengths.get(item, math.nan))
@@ -50,7 +50,7 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
 
 
 def _aside(path: Path) -> str | None:
-    """Say of predictions that they are read with their results."""
+    """Return "" for predictions, which are read with their results."""
     folder = path.absolute().parent
     if path.suffix != ".json" or folder.parent.name != "predictions":
         return None
@@ -71,7 +71,7 @@ def _lengths(path: Path) -> dict[str, float]:
 
 
 def _trials(entry: Mapping[str, Any]) -> list[dict[str, float]]:
-    """Return the scores of each trial; all keys whose values are lists count them alike."""
+    """Return the scores of each trial; all keys with lists as values have the same trials."""
     lists = {key: value for key, value in entry.items() if isinstance(value, list)}
     single = numbers_in({key: value for key, value in entry.items() if key not in lists})
     scored = {

@@ -1,4 +1,4 @@
-"""Results of promptfoo: what ``promptfoo eval --output results.json`` writes."""
+"""Results of promptfoo, as ``promptfoo eval --output results.json`` writes them."""
 
 import json
 from collections import Counter
@@ -25,28 +25,28 @@ from bayesirt.errors import ResponseError
 NAME = "promptfoo"
 PASS = "pass"
 _ERROR = 2
-"""Why a test failed: not by what was asserted, but since there was no answer."""
+"""Code of a test that failed because there was no answer, not because of an assertion."""
 _BY_MODEL = ("llm-rubric", "model-graded", "factuality", "g-eval")
-"""Kinds of checks that a model makes begin with these."""
+"""Prefixes of the kinds of checks that a model makes."""
 
 
 def _recognises(path: Path, head: bytes) -> bool:
-    """Return whether a file holds results, from its ending and its first bytes."""
+    """Return whether a file holds results, judged by its ending and its first bytes."""
     return path.suffix == ".json" and b'"evalId"' in head and b'"results"' in head
 
 
 def read(path: Path, choices: Choices) -> list[LogRows]:
-    """Read results, which are of several subjects: a provider, with each prompt if there are two.
+    """Read results; a subject is a provider, combined with a prompt if there are several.
 
-    Where prompts are a facet, or a factor, subjects are providers alone.
+    If prompts are a facet or a factor, subjects are providers only.
 
-    A test that was repeated is one item with several trials. Scored is what passed, or by
-    ``--metric`` the score or a named score. Tests that ended in an error were not run.
+    A repeated test is one item with several trials. The score is whether it passed, or with
+    ``--metric`` the score or a named score. Tests that ended in an error count as not run.
     """
     log = read_json(path)
     results = object_at(log, "results").get("results")
     if not are_objects(results):
-        raise ResponseError("its `results` hold no list of results; write it again as JSON")
+        raise ResponseError("its `results` hold no list of results; export it again as JSON")
     if not results:
         raise NoAnswersError("it holds no result; run the evaluation again, or leave the file out")
     items, prompts = _items(results), _numbers(_prompt(row) for row in results)
@@ -77,7 +77,7 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
 
 
 def _test(row: Mapping[str, Any]) -> str:
-    """Return what tells a test from others, however often it was run."""
+    """Return a key that identifies a test, however often it was run."""
     test = part_of(row, "testCase")
     asked = [test.get("description"), row.get("vars"), test.get("assert")]
     if not any(asked):
@@ -86,7 +86,7 @@ def _test(row: Mapping[str, Any]) -> str:
 
 
 def _items(results: list[dict[str, Any]]) -> dict[str, tuple[str, str]]:
-    """Return the name of each test, its description where that is its own, and a hash of it."""
+    """Return each test's name (its description if all are unique, else its position) and hash."""
     places: dict[str, object] = {}
     for k, row in enumerate(results):
         places.setdefault(_test(row), row.get("testIdx", k))
@@ -112,7 +112,7 @@ def _shown(row: Mapping[str, Any]) -> str:
 
 
 def _judges(results: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the provider that grades each metric, where it is the same for all tests."""
+    """Return the provider that grades each metric, if it is the same for all tests."""
     found: dict[str, set[str]] = {}
     for row in results:
         test = part_of(row, "testCase")
@@ -145,7 +145,7 @@ def _scores(row: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _length(row: Mapping[str, Any]) -> float:
-    """Return how many tokens the answer has."""
+    """Return the number of tokens of the answer."""
     return length_of(part_of(part_of(row, "response"), "tokenUsage").get("completion"))
 
 

@@ -1,4 +1,4 @@
-"""From a file to a `QMatrix`: a wide or a long table, or JSON."""
+"""Read a `QMatrix` from a wide or a long table, or from JSON."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -26,14 +26,14 @@ def read_q_matrix(
     Parameters
     ----------
     path : str or Path
-        CSV, TSV, JSON Lines or Parquet, perhaps with ``.gz``: wide, with a column for the item
+        CSV, TSV, JSON Lines or Parquet, optionally with ``.gz``: wide, with a column for the item
         and a column of 0 and 1 for each ability; or long, with a row for each ability that an
-        item needs. JSON: an object from item to a list of abilities, on its own or as ``items``
-        beside a list of all ``abilities``, which orders them.
+        item needs. JSON: an object that maps items to lists of abilities, either alone or as
+        ``items`` along with a list of all ``abilities``, which orders them.
     item : str, optional
-        Column of the items' names; by default found by `ITEM_NAMES`.
+        Column of the items' names; by default detected by `ITEM_NAMES`.
     ability : str, optional
-        Column of the abilities' names in a long table; by default found by `ABILITY_NAMES`.
+        Column of the abilities' names in a long table; by default detected by `ABILITY_NAMES`.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def read_q_matrix(
     Raises
     ------
     ResponseError
-        One sentence, for whatever keeps the file from being read.
+        If the file cannot be read; the reason is one sentence.
     """
     path = Path(path)
     if path.suffix.lower() == ".json":
@@ -52,7 +52,7 @@ def read_q_matrix(
     item = item or _find(frame, ITEM_NAMES)
     if item is None:
         raise ResponseError(
-            f"{one_line(path.name)} has no column for the item; call it `item` (the columns are "
+            f"{one_line(path.name)} has no column for the item; name it `item` (the columns are "
             f"{list_columns(frame)})"
         )
     ability = ability or _find(frame.drop(columns=item), ABILITY_NAMES)
@@ -63,7 +63,7 @@ def read_q_matrix(
     columns = frame.drop(columns=item)
     if columns.empty:
         raise ResponseError(
-            f"{one_line(path.name)} has no column beside the items; add one for each ability"
+            f"{one_line(path.name)} has no column besides the items; add one for each ability"
         )
     return QMatrix.from_arrays(columns.to_numpy(object), names, [str(c) for c in columns])
 
@@ -100,7 +100,7 @@ def _parse(text: str, name: str) -> Any:
         raise
     except (ValueError, RecursionError):
         raise ResponseError(
-            f"{name} is not valid JSON; write an object from item to a list of abilities"
+            f"{name} is not valid JSON; write an object that maps items to lists of abilities"
         ) from None
 
 
@@ -109,7 +109,7 @@ def _from_json(content: Any, name: str) -> QMatrix:
     known = content.get("abilities", []) if named else []
     lists = content["items"] if named else content
     if not (isinstance(lists, Mapping) and lists):
-        raise ResponseError(f"{name} holds no items; write an object from item to abilities")
+        raise ResponseError(f"{name} holds no items; write an object that maps items to abilities")
     for owner, abilities in (("the list of all abilities", known), *lists.items()):
         if not (isinstance(abilities, list) and all(isinstance(k, str) for k in abilities)):
             raise ResponseError(
@@ -120,7 +120,7 @@ def _from_json(content: Any, name: str) -> QMatrix:
     unlisted = [k for k in of_items if k not in known]
     if known and unlisted:
         raise ResponseError(
-            f"{name} names the ability {one_line(unlisted[0])!r} that is not among all "
+            f"{name} names the ability {one_line(unlisted[0])!r}, which is not among all "
             f"`abilities`; add it there, or correct it"
         )
     place = {k: position for position, k in enumerate(known or of_items)}

@@ -1,4 +1,4 @@
-"""How results are to be read: all that a reader may be told, in one place."""
+"""Options for how results are read, in one place."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ _ROLES = ("subject", "item", "score", "trials", "latency")
 
 @dataclass(frozen=True)
 class Reading:
-    """How results are to be read: what `read_responses` may be told."""
+    """Options of `read_responses`."""
 
     subject: str | None = None
     item: str | None = None
@@ -24,7 +24,7 @@ class Reading:
     items_in: str | None = None
     duplicates: str = "error"
     threshold: float | None = None
-    # What scores are, where that is not to be found: a kind, grades in their order, a full score.
+    # Kind of scores, ordered grades and full score, unless they are to be detected.
     kind: str | None = None
     order: tuple[str, ...] = ()
     full: float | None = None
@@ -34,16 +34,16 @@ class Reading:
     out_of_core: bool | None = None
     # A column of a long table, or a file that names each subject's cluster.
     cluster: str | None = None
-    # A column of a long table, or a file that names what each subject's answers cost.
+    # A column of a long table, or a file with the cost of each subject's answers.
     cost: str | None = None
-    # Columns that differ between answers to one item, such as their judge.
+    # Columns that vary between answers to one item, such as their judge.
     facet: tuple[str, ...] = ()
-    # Columns of what subjects are made of, such as their LLM and their scaffold.
+    # Columns with the parts of a subject, such as its LLM and its scaffold.
     factors: tuple[str, ...] = ()
     # Files that describe items or subjects, one row each.
     item_table: str | None = None
     subject_table: str | None = None
-    # Columns that describe items, beside those that are found by their names.
+    # Columns that describe items, besides those that are detected by name.
     describing: tuple[str, ...] = ()
     # Columns that describe subjects.
     of_subjects: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class Reading:
     by: str | None = None
 
     def __post_init__(self) -> None:
-        """Take one name for a tuple of it, and any other sequence for a tuple."""
+        """Convert single names and other sequences to tuples."""
         for name in ("order", "metric", "filter", "facet", "factors", "describing", "of_subjects"):
             given = getattr(self, name)
             object.__setattr__(self, name, (given,) if isinstance(given, str) else tuple(given))
@@ -59,7 +59,7 @@ class Reading:
         object.__setattr__(self, "factors", parted)
 
     def with_columns(self, of_items: Iterable[str], of_subjects: Iterable[str]) -> "Reading":
-        """Return it with more columns that describe items, and subjects."""
+        """Return these options with more columns that describe items and subjects."""
         return replace(
             self,
             describing=(*self.describing, *of_items),
@@ -68,53 +68,53 @@ class Reading:
 
     @property
     def named(self) -> dict[str, str | None]:
-        """Columns by their role, None for those that are to be found."""
+        """Columns by role, None for those to be detected."""
         return {role: getattr(self, role) for role in _ROLES}
 
     @property
     def columns(self) -> dict[str, str | None]:
-        """Those, the column of costs, and the one of topics, which is no other."""
+        """The named columns, and those of costs and topics, by role."""
         return {**self.named, "cost": self.cost_column, "by": self.topic_column}
 
     @property
     def scale(self) -> Scale | None:
-        """What scores are said to be, if anything is said."""
+        """Scale that the options ask for, if any."""
         return scale_given(self.kind, self.order, self.full)
 
     @property
     def given(self) -> dict[str, Any]:
-        """The options that are not as they are by themselves, by name."""
+        """Options that differ from their defaults, by name."""
         own = ((option.name, getattr(self, option.name), option.default) for option in fields(self))
         return {name: value for name, value, default in own if value != default}
 
     @property
     def cluster_file(self) -> Path | None:
-        """The file that names each subject's cluster, if that is what was given."""
+        """The file that names each subject's cluster, if `cluster` is a file."""
         return _file(self.cluster)
 
     @property
     def cost_file(self) -> Path | None:
-        """The file that names what each subject's answers cost, if that is what was given."""
+        """The file with the cost of each subject's answers, if `cost` is a file."""
         return _file(self.cost)
 
     @property
     def cluster_column(self) -> str | None:
-        """The column of each subject's cluster, if that is what was given."""
+        """The column of each subject's cluster, if `cluster` is not a file."""
         return _column(self.cluster)
 
     @property
     def cost_column(self) -> str | None:
-        """The column of what an answer cost, if that is what was given."""
+        """The column with the cost of each answer, if `cost` is not a file."""
         return _column(self.cost)
 
     @property
     def topic_file(self) -> Path | None:
-        """The file that names each item's topic, if that is what was given."""
+        """The file that names each item's topic, if `by` is a file."""
         return _file(self.by)
 
     @property
     def topic_column(self) -> str | None:
-        """The column of each item's topic: of the results, or what a file's becomes."""
+        """The column of each item's topic: in the results, or added from a file."""
         return TOPIC if self.topic_file else self.by or None
 
     @property
@@ -131,24 +131,24 @@ class Reading:
 
     @property
     def of_table(self) -> str:
-        """The first option given that only tables know, or nothing."""
+        """The first given option that applies only to tables, or an empty string."""
         options: dict[str, object] = {f"--{role}": x for role, x in self.named.items()}
         return _first({"--items-in": self.items_in, "out_of_core": self.out_of_core, **options})
 
     @property
     def of_logs(self) -> str:
-        """The first option given that only logs know, or nothing."""
+        """The first given option that applies only to logs, or an empty string."""
         options = {"--metric": self.metric, "--filter": self.filter}
         return _first({**options, "--skip-damaged": self.skip_damaged})
 
 
 def _file(given: str | None) -> Path | None:
-    """Return what was given if it is a file."""
+    """Return the path of a given file, or None if it is not one."""
     return Path(given) if given and os.path.isfile(given) else None
 
 
 def _column(given: str | None) -> str | None:
-    """Return what was given if it is not a file, and so a column."""
+    """Return the name of a given column, or None if it is a file."""
     return None if _file(given) else given or None
 
 

@@ -1,4 +1,4 @@
-"""From any results to `Responses`: logs or a table, long or wide, and which column is which."""
+"""Recognise results as logs or as a long or wide table, and read them into `Responses`."""
 
 import os
 import warnings
@@ -49,11 +49,11 @@ from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
 _UNNAMED = ("", "unnamed:_0", "index")
-"""What pandas calls an index."""
+"""Plain names that pandas gives to an index."""
 
 
 class LeftOutWarning(UserWarning):
-    """Something that a file holds was not read, or was taken for what it may not be."""
+    """Part of a file was not read, or was interpreted in a way that may be wrong."""
 
 
 def read_responses(
@@ -66,60 +66,60 @@ def read_responses(
     ----------
     results : str, Path or DataFrame
         A table of pandas, polars, pyarrow or DuckDB, or rows as dictionaries; or the path of a CSV,
-        TSV, JSON, JSON Lines, Excel or Parquet file, perhaps with ``.gz``; a folder of Parquet
-        files; a log of lm-evaluation-harness, inspect_ai, HELM, Every Eval Ever, OpenCompass,
-        EvalPlus, SWE-bench, promptfoo, DeepEval, Langfuse or lighteval; or a folder with any of
-        these logs.
+        TSV, JSON, JSON Lines, Excel or Parquet file, optionally with ``.gz``; of a folder of
+        Parquet files; of a log of lm-evaluation-harness, inspect_ai, HELM, Every Eval Ever,
+        OpenCompass, EvalPlus, SWE-bench, promptfoo, DeepEval, Langfuse or lighteval; or of a folder
+        with any of these logs.
 
     Other Parameters
     ----------------
     subject, item, score, trials, latency : str, optional
-        Columns of a long file; by default found by their common names (`SUBJECT_NAMES` and so on).
+        Columns of a long file; by default detected by common names (`SUBJECT_NAMES` and so on).
     items_in : {"rows", "columns"}, optional
-        Orientation of a wide file whose first header does not tell it.
+        Orientation of a wide file, if its first header does not show it.
     duplicates : {"error", "trials", "first", "last"}
-        What rows with the same subject and item are, or several runs in logs.
+        How to treat rows with the same subject and item, or several runs in logs.
     threshold : float, optional
         Scores at or above it count as right.
     kind : {"binary", "graded", "continuous", "unbounded"}, optional
-        What scores are: 0 and 1, a few ordered grades, or numbers from 0 to `full`. By default
-        found.
+        Kind of scores: 0 and 1, a few ordered grades, numbers from 0 to `full`, or any numbers. By
+        default detected.
     order : sequence of str, optional
         Grades that are words, the lowest first.
     full : float, optional
         The full score, such as 100; by default 1.
     metric, filter : str or sequence of str, optional
-        What scores a benchmark of logs where there is a choice: a name for all benchmarks that
-        offer it, or ``benchmark=name``.
+        Metric or filter to read from logs that offer several: a name for all benchmarks that offer
+        it, or ``benchmark=name``.
     skip_damaged : bool
         Leave out logs that cannot be read, instead of refusing the folder.
     out_of_core : bool, optional
-        Leave the responses of a long Parquet file on disk, sorted into a temporary folder that is
-        removed with the result; `tempfile` says where, such as in ``TMPDIR``. Then `fit_cbmm` and
-        summaries work; what describes items is kept, lengths, times and costs are left out. By
-        default only if memory would not hold them.
+        Leave the responses of a long Parquet file on disk, sorted into a temporary folder (such as
+        in ``TMPDIR``, see `tempfile`) that is removed with the result. Only `fit_cbmm` and
+        summaries can use them; metadata of items are kept, but lengths, times and costs are left
+        out. By default only if the responses do not fit in memory.
     cluster : str, optional
-        Column of a long file with what several subjects share, such as the LLM that they are runs
-        of; or, for any results, a file with the columns ``subject`` and ``cluster``.
+        Column of a long file that groups subjects, such as the LLM that they are runs of; or, for
+        any results, a file with the columns ``subject`` and ``cluster``.
     cost : str, optional
-        Column of a long file with what an answer cost (by default found by `COST_NAMES`); or, for
-        any results, a file with the columns ``subject`` and ``cost``. Of each subject the mean is
-        kept.
+        Column of a long file with the cost of each answer (by default detected by `COST_NAMES`);
+        or, for any results, a file with the columns ``subject`` and ``cost``. The mean of each
+        subject is kept.
     by : str, optional
         Column of a long file with each item's topic, which is kept in `item_metadata`; or, for any
         results, a file with the columns ``item`` and ``topic``.
     facet : str or sequence of str
-        Columns of a long file that differ between answers to one question, such as the judge who
-        graded them, or what logs tell of them: an item is then a question as one judge grades it.
+        Columns of a long file, or fields of logs, that vary between answers to one question, such
+        as the judge who graded them: an item is then a question as graded by one judge.
     factors : str or sequence of str
-        Columns of a long file of what subjects are made of, such as their LLM and their scaffold,
-        or what logs tell of them, such as model and solver. Without a column of subjects' names,
-        these are put together from them.
+        Columns of a long file with the parts of a subject, such as its LLM and its scaffold; or
+        fields of logs, such as model and solver. Without a column of subjects' names, the names
+        are composed of these.
     item_table, subject_table : str, optional
-        A file with the column ``item``, or ``subject``, and others that describe it.
+        A file with the column ``item``, or ``subject``, and columns that describe it.
     describing, of_subjects : str or sequence of str
-        Columns of a long file that describe items, or subjects, beside those that are found by
-        their names.
+        Further columns of a long file that describe items, or subjects, besides those that are
+        detected by name.
 
     Returns
     -------
@@ -128,13 +128,13 @@ def read_responses(
     Raises
     ------
     ResponseError
-        One sentence, for whatever keeps the file from being read.
+        If the results cannot be read; the reason is one sentence.
 
     Warns
     -----
     LeftOutWarning
-        If responses are left on disk without something that the file holds, if rows have no score,
-        or if rows of a wide table whose first column has no name are taken for subjects.
+        If responses are left on disk without some columns of the file, if rows have no score, or if
+        the rows of a wide table whose first column has no name are assumed to be subjects.
     """
     left_out: list[str] = []
     responses, _ = read_results(results, Reading(**options), announce=left_out.append)
@@ -150,7 +150,7 @@ def read_results(
     progress: Progress | None = None,
     announce: Callable[[str], None] | None = None,
 ) -> tuple[Responses, FoundLogs | None]:
-    """Read results, and say what was found where these are logs."""
+    """Read results, and return them with a report on the logs, if they are logs."""
     path = Path(results) if isinstance(results, str | Path) else None
     if reading.items_in not in (None, "rows", "columns"):
         raise ResponseError(f"--items-in must be rows or columns, got {reading.items_in!r}")
@@ -169,7 +169,7 @@ def read_results(
 
 
 def _completed(responses: Responses, reading: Reading) -> Responses:
-    """Return responses with what files beside them tell; refuse what there is nothing of."""
+    """Add what the given files say of items and subjects; refuse columns that do not exist."""
     if reading.cluster_file:
         responses = with_clusters_of_file(responses, reading.cluster_file)
     elif reading.cluster and responses.clusters is None:
@@ -190,7 +190,7 @@ def _completed(responses: Responses, reading: Reading) -> Responses:
 
 
 def are_logs(path: Path, reading: Reading) -> bool:
-    """Return whether a path holds logs; an option that only tables know makes a file one."""
+    """Return whether a path holds logs; a file is a table if an option for tables is given."""
     shown = one_line(str(path), 200)
     if os.path.isdir(path):
         parts = parquet_parts(path)
@@ -232,7 +232,7 @@ def _read_table(
     if reading.out_of_core:
         raise ResponseError(
             f"{one_line(path.name)} cannot be left on disk; make it a long Parquet file whose "
-            f"names are text or whole numbers, or leave out out_of_core"
+            f"names are text or whole numbers, or leave out `out_of_core`"
         )
     return _of_frame(read_table(path, progress=progress), path.name, reading, announce)
 
@@ -243,7 +243,7 @@ def _of_frame(
     reading: Reading,
     announce: Callable[[str], None] | None,
 ) -> Responses:
-    """Take a table, long or wide."""
+    """Make responses from a long or wide table."""
     items_in = reading.items_in
     told = any(reading.named.values()) or reading.topic_column in frame.columns or reading.factors
     _refuse_battles(frame, name)
@@ -258,7 +258,7 @@ def _of_frame(
 
 
 def _refuse_facets(reading: Reading, name: str) -> None:
-    """Refuse columns of a long table where there is none."""
+    """Refuse options that name columns of a long table for any other input."""
     of_long = {"--facet": reading.facet, "--subject-factors": reading.factors}
     for option, (column, *_) in ((name, x) for name, x in of_long.items() if x):
         raise ResponseError(
@@ -268,17 +268,18 @@ def _refuse_facets(reading: Reading, name: str) -> None:
 
 
 def _refuse_battles(frame: pd.DataFrame, name: str) -> None:
-    """Refuse comparisons of pairs, which are no answers to questions."""
+    """Refuse pairwise comparisons, which are not answers to questions."""
     names = {plain_name(str(column)) for column in frame.columns}
     if {"model_a", "model_b"} <= names and "winner" in names:
         raise ResponseError(
-            f"{one_line(name)} holds battles of pairs (model_a, model_b, winner), and this ranks "
-            f"by answers to questions; a Bradley-Terry model ranks by battles, such as arena-rank's"
+            f"{one_line(name)} holds pairwise battles (model_a, model_b, winner), but a ranking "
+            f"needs answers to questions; use a Bradley-Terry model for battles, such as "
+            f"arena-rank's"
         )
 
 
 def as_long(path: Path, reading: Reading) -> pd.DataFrame:
-    """Return a table of however few subjects, one row per response, with columns by their roles."""
+    """Return a table with one row per response and columns by role, even for a single subject."""
     frame = read_table(path)
     roles = find_columns(frame.columns, reading.columns)
     long = {"subject", "item"} <= roles.keys() or any(reading.named.values())
@@ -323,7 +324,7 @@ def _from_long(
         )
     except ResponseError as error:
         if "repeat a subject and item" in str(error) and (telling := telling_apart(frame, roles)):
-            hint = f"or --facet {telling} if they are of another {telling} each"
+            hint = f"or --facet {telling} if each has a different {telling}"
             raise ResponseError(f"{error}, {hint}") from None
         raise
 
@@ -358,7 +359,7 @@ def _subjects_in_rows(
         items_in = "columns"
         if announce is not None:
             announce(
-                f"the first column of {one_line(name)} has no name, so its rows are taken for "
+                f"the first column of {one_line(name)} has no name, so its rows are assumed to be "
                 f"models; pass --items-in rows if they are questions"
             )
     if items_in is None and corner in SUBJECT_NAMES:
@@ -367,8 +368,8 @@ def _subjects_in_rows(
         items_in = "rows"
     if items_in is None:
         raise ResponseError(
-            f"{one_line(name)} starts with the column {one_line(frame.columns[0])!r}, so it cannot "
-            f"be known whether its rows are subjects or items; pass --items-in columns or "
+            f"{one_line(name)} starts with the column {one_line(frame.columns[0])!r}, so it is "
+            f"unclear whether its rows are subjects or items; pass --items-in columns or "
             f"--items-in rows, or name the columns of a long file with --subject, --item and "
             f"--score"
         )
@@ -383,6 +384,6 @@ def _refuse_numbered(frame: pd.DataFrame, name: str) -> None:
     numbers = pd.to_numeric(frame.iloc[:, 0], errors="coerce")
     if (numbers.to_numpy() == np.arange(len(frame))).all():
         raise ResponseError(
-            f"{one_line(name)} numbers its rows and names no models; put their names in a first "
-            f"column called model, or write the table with them as its index"
+            f"{one_line(name)} numbers its rows but does not name models; put their names in a "
+            f"first column named model, or make them the index of the table"
         )

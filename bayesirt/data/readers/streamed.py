@@ -1,4 +1,4 @@
-"""Long Parquet files, read some rows at a time where that can be done."""
+"""Read long Parquet files a batch of rows at a time, if possible."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,10 +32,10 @@ from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
 _OF_ANSWERS = ("latency", "cost")
-"""What is measured of answers, and has no place on disk."""
+"""Measurements of answers, which cannot be left on disk."""
 
 _BYTES_A_ROW = 60
-"""Of memory, to read a response and to fit a point estimate."""
+"""Memory per response, to read it and to fit a point estimate."""
 
 
 def read_streamed(
@@ -44,7 +44,7 @@ def read_streamed(
     progress: Progress | None,
     announce: Callable[[str], None] | None,
 ) -> Responses | None:
-    """Read a long Parquet file some rows at a time, or return None if that cannot be done."""
+    """Read a long Parquet file a batch of rows at a time, or return None if that is impossible."""
     if reading.facet or reading.described_subjects:
         return None
     schema, n_rows = parquet_schema(path) or (pa.schema([]), 0)
@@ -82,7 +82,7 @@ def read_streamed(
         listed = ", ".join(f"`{one_line(name)}`" for name in left_out)
         announce(
             f"{n_rows:,} rows are left on disk without {listed}: lengths, times, costs and lists "
-            f"have no place there"
+            f"cannot be stored there"
         )
     return whole(file.on_disk(reading.duplicates))
 
@@ -90,7 +90,7 @@ def read_streamed(
 def _completed(
     path: Path, schema: pa.Schema, subject: str, cluster: str | None, responses: Responses
 ) -> Responses:
-    """Return responses with what answers are, and with clusters."""
+    """Return responses with their scale, and with clusters."""
     responses = replace(responses, scale=written_scale(schema))
     if cluster is None:
         return responses

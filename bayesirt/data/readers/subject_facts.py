@@ -1,4 +1,4 @@
-"""What a file beside the results tells: clusters and costs of subjects, and what items are."""
+"""Facts from additional files: clusters and costs of subjects, topics and metadata of items."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -31,13 +31,13 @@ CLUSTER, _COST = "cluster", "cost"
 
 
 def with_clusters_of_file(responses: Responses, path: Path) -> Responses:
-    """Add the clusters that a file names, one row a subject."""
+    """Add the clusters of a file with one row per subject."""
     rows = _facts(path, "subject", CLUSTER)
     return _added(responses, rows["subject"], rows[CLUSTER], one_line(path.name, 80))
 
 
 def with_costs_of_file(responses: Responses, path: Path) -> Responses:
-    """Add what answers of each subject cost, from a file with a row or several for each."""
+    """Add the mean cost of each subject's answers from a file with one or more rows for each."""
     rows = _facts(path, "subject", _COST)
     codes, named = encode_names(rows["subject"], "subject")
     of_named = costs_of_rows(rows[_COST], codes, named)
@@ -45,13 +45,13 @@ def with_costs_of_file(responses: Responses, path: Path) -> Responses:
     if (places < 0).all():
         raise ResponseError(
             f"{one_line(path.name, 80)} names no subject of the results, such as "
-            f"{one_line(responses.subjects[0])!r}; write names as they are there"
+            f"{one_line(responses.subjects[0])!r}; use the same names as the results"
         )
     return replace(responses, costs=np.where(places < 0, np.nan, of_named[places]))
 
 
 def minutes_of_file(path: Path) -> pd.Series:
-    """Return how long tasks take a human, by item: the column of minutes, or the only other one."""
+    """Return human minutes by item, from the column of minutes or the only other column."""
     rows = read_table(path)
     item = find_columns(rows.columns, {}).get("item", "item")
     others = [x for x in rows.columns if x != item]
@@ -66,13 +66,13 @@ def minutes_of_file(path: Path) -> pd.Series:
 
 
 def dates_of_file(path: Path) -> pd.Series:
-    """Return when subjects came out, by name."""
+    """Return the release dates of subjects, by name."""
     rows = _facts(path, "subject", "date")
     return rows["date"].set_axis(rows["subject"].astype(str))
 
 
 def with_topics_of_file(responses: Responses, path: Path) -> Responses:
-    """Add the topics that a file names, one row an item; items that it leaves out have none."""
+    """Add the topics of a file with one row per item; items not in the file have no topic."""
     rows = _facts(path, "item", TOPIC)
     codes, named = encode_names(rows["item"], "item")
     topics = describe_items(rows, codes, named, [TOPIC])[TOPIC].reindex(list(responses.items))
@@ -82,7 +82,7 @@ def with_topics_of_file(responses: Responses, path: Path) -> Responses:
 
 
 def with_item_table(responses: Responses, path: Path, *, of_questions: bool) -> Responses:
-    """Add the columns of a file with a row an item, or a question; those left out have none."""
+    """Add the columns of a file with one row per item or question; absent ones are missing."""
     told, known = _described(path, "item"), responses.item_metadata
     sought = list(known[QUESTION]) if of_questions else list(responses.items)
     _refuse_strangers(told.index, sought, one_line(path.name, 80), "item")
@@ -91,14 +91,14 @@ def with_item_table(responses: Responses, path: Path, *, of_questions: bool) -> 
 
 
 def with_subject_table(responses: Responses, path: Path) -> Responses:
-    """Add the columns of a file with a row a subject."""
+    """Add the columns of a file with one row per subject."""
     told, known = _described(path, "subject"), responses.subject_metadata
     _refuse_strangers(told.index, responses.subjects, one_line(path.name, 80), "subject")
     return replace(responses, subject_metadata=known.assign(**told.reindex(known.index)))
 
 
 def _described(path: Path, kind: str) -> pd.DataFrame:
-    """Return what a file tells of items or subjects, a row each."""
+    """Return the columns of a file that describe items or subjects, one row each."""
     if not path.is_file():
         raise ResponseError(
             f"--{kind}-table {one_line(str(path), 200)} is not a file; name one with the column "
@@ -117,15 +117,15 @@ def _refuse_strangers(named: pd.Index, sought: Sequence[str], name: str, kind: s
     """Refuse a table that names no item, or subject, of the results."""
     if not named.isin(sought).any():
         raise ResponseError(
-            f"{name} names no {kind} of the results, such as {one_line(sought[0])!r}; write names "
-            f"as they are there"
+            f"{name} names no {kind} of the results, such as {one_line(sought[0])!r}; use the same "
+            f"names as the results"
         )
 
 
 def with_clusters_of_parquet(
     responses: Responses, path: Path, subject: str, cluster: str
 ) -> Responses:
-    """Add the clusters that a column of a long Parquet file names, read some rows at a time."""
+    """Add the clusters in a column of a long Parquet file, read a batch of rows at a time."""
     try:
         pairs = pd.concat(list(_pairs(path, subject, cluster)))
     except PARQUET_ERRORS as error:
@@ -136,7 +136,7 @@ def with_clusters_of_parquet(
 
 
 def refuse_column(role: str, given: str) -> ResponseError:
-    """Return the error of a name that is neither a file nor a column where one could be."""
+    """Return the error for a name that is neither a file nor a column."""
     return ResponseError(
         f"--{role} {one_line(given, 80)!r} is not a file, and these results are not a long table "
         f"with such a column; name a CSV file with the columns subject and {role}"
@@ -144,7 +144,7 @@ def refuse_column(role: str, given: str) -> ResponseError:
 
 
 def _facts(path: Path, names: str, column: str) -> pd.DataFrame:
-    """Return a table with a column for names, and one for what it tells of them."""
+    """Read a table that must have two columns: names, and a fact about each."""
     rows = read_table(path)
     for name in (names, column):
         if name not in rows.columns:
@@ -156,7 +156,7 @@ def _facts(path: Path, names: str, column: str) -> pd.DataFrame:
 
 
 def _pairs(path: Path, subject: str, cluster: str) -> Iterator[pd.DataFrame]:
-    """Return the distinct pairs of subject and cluster, some rows after another."""
+    """Yield the distinct pairs of subject and cluster of each batch of rows."""
     parts = parquet_parts(path)
     schema = pa.parquet.read_schema(parts[0])
     if cluster not in schema.names:
@@ -181,5 +181,5 @@ def _added(responses: Responses, subject: pd.Series, cluster: pd.Series, name: s
     of_subject = dict(zip(subjects, found.of_each, strict=True))
     missing = next((s for s in responses.subjects if s not in of_subject), None)
     if missing is not None:
-        raise ResponseError(f"{name} names no cluster of subject {one_line(missing)!r}; add a row")
+        raise ResponseError(f"{name} names no cluster for subject {one_line(missing)!r}; add a row")
     return replace(responses, clusters=Clusters.of([of_subject[s] for s in responses.subjects]))

@@ -19,12 +19,12 @@ _UNSEEN = {
     "incomplete_ids": "not run",
 }
 _NAMING = ("resolved", "no_generation", "no_logs")
-"""What a submission lists."""
+"""Keys of the lists in a submission."""
 _ENDING = Path("results", "results.json")
 
 
 def _recognises(path: Path, head: bytes) -> bool:
-    """Return whether a file is a report, from its first bytes and its place."""
+    """Return whether a file is a report, judged by its first bytes and its path."""
     if path.suffix != ".json":
         return False
     if b'"resolved_instances"' in head or b'"resolved_ids"' in head:
@@ -35,12 +35,12 @@ def _recognises(path: Path, head: bytes) -> bool:
 def read(path: Path, choices: Choices) -> list[LogRows]:
     """Read a report.
 
-    A resolved instance is 1, an unresolved one 0, and so is one with an empty patch: that is an
-    answer. An error, a failure of the infrastructure and an instance that was not run are no
-    answers: they are left out, not 0. A submission names only what it resolved, what it has no
-    patch for (0) and what left no logs (left out): each other instance that any submission beside
-    it names counts as unresolved. ``__`` in the name of a report is a slash again, as the harness
-    wrote it for one; a submission is called as its folder is.
+    A resolved instance is 1; an unresolved one is 0, as is one with an empty patch, which is an
+    answer. Errors, failures of the infrastructure and instances that were not run are not answers:
+    they are left out, not 0. A submission lists only instances that it resolved, has no patch for
+    (0) or has no logs for (left out); all other instances that any submission next to it lists
+    count as unresolved. ``__`` in the name of a report becomes a slash, which the harness had
+    replaced; a submission is named after its folder.
     """
     report, notes = read_json(path), list[str]()
     if "resolved_ids" in report:
@@ -50,7 +50,7 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
     else:
         scores, left_out = _of_submission(report, path)
         subject = path.absolute().parents[1].name
-        notes.append("what one submission names and another does not is unresolved there")
+        notes.append("an instance that only some submissions list is unresolved in the others")
     answers = [Answer(item, {"resolved": score}) for item, score in scores.items()]
     return [
         choose_scores(
@@ -80,7 +80,7 @@ def _of_submission(
     reports = [read_beside(beside) for beside in sorted(folder.glob(f"*/{_ENDING.as_posix()}"))]
     if len(reports) < 2:
         raise NoAnswersError(
-            "a submission names only what it resolved; put its folder beside those of others"
+            "a submission lists only what it resolved; put its folder next to those of others"
         )
     named = {name for other in reports for key in _NAMING for name in _ids(other, key)}
     resolved = dict.fromkeys(_ids(report, "resolved"), 1.0)

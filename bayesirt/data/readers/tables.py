@@ -1,4 +1,4 @@
-"""Files of rows and columns, read without guessing: names stay the text that they are."""
+"""Files with rows and columns, read without guessing types: names remain text."""
 
 import codecs
 import csv
@@ -30,23 +30,23 @@ _SCORES = {"0", "1", "0.0", "1.0", ""}
 _PARQUET_SAYS = "Could not open Parquet input source '<Buffer>': "
 Progress = Callable[[int, int], None]
 PARQUET_ERRORS = (pa.ArrowException, OSError, OverflowError, ValueError)
-"""What PyArrow raises on files that are none, or broken."""
+"""Errors that PyArrow raises for files that are not Parquet, or are broken."""
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)?")
 
 
 class NoRowsError(ResponseError):
-    """A file of a table holds nothing."""
+    """A file of a table is empty or has no rows."""
 
 
 def read_table(path: Path, *, progress: Progress | None = None) -> pd.DataFrame:
-    """Read a CSV, TSV, JSON, JSON Lines, Excel or Parquet file, each perhaps with ``.gz``.
+    """Read a CSV, TSV, JSON, JSON Lines, Excel or Parquet file, each optionally with ``.gz``.
 
     A folder of Parquet files is one table. CSV and TSV cells are text; other values keep their
-    types. Objects within JSON objects become columns such as ``model.name``.
+    types. Nested JSON objects become columns such as ``model.name``.
     """
     parts = parquet_parts(path)
     if parts not in ([], [path]):
-        parquet_schema(path)  # refuses parts that differ
+        parquet_schema(path)  # Refuses parts with different columns.
         return pd.concat([read_table(part) for part in parts], ignore_index=True)
     endings = [e.lower() for e in path.suffixes]
     if endings and endings[-1] == ".gz":
@@ -56,8 +56,8 @@ def read_table(path: Path, *, progress: Progress | None = None) -> pd.DataFrame:
     _check_path(path)
     if parse is None:
         raise ResponseError(
-            f"{name} ends in none of {', '.join(_PARSERS)} (each perhaps with .gz); convert or "
-            f"rename it"
+            f"{name} has none of the endings {', '.join(_PARSERS)} (optionally with .gz); convert "
+            f"or rename it"
         )
     frame = parse(_content(path, name), name, progress)
     if frame.empty:
@@ -144,7 +144,7 @@ def _parse_csv(data: bytes, name: str, progress: Progress | None) -> pd.DataFram
 def _told(
     blocks: Iterable[pa.RecordBatch], size: int, progress: Progress | None
 ) -> Iterator[pa.RecordBatch]:
-    """Return the rows of one block of bytes after another, and tell of each."""
+    """Yield one block of rows after another, and report progress."""
     for number, block in enumerate(blocks, 1):
         yield block
         if progress is not None:
@@ -199,7 +199,7 @@ def _parse_parquet(data: bytes, name: str, _: Progress | None) -> pd.DataFrame:
         _check_header(table.column_names, name)
         index = _index_columns(table.schema)
         index_first = sorted(table.column_names, key=lambda column: column not in index)
-        # Without metadata: what pandas noted in them is parsed even where it is not heeded.
+        # Without metadata, as pandas would parse its own even where it does not use them.
         return table.select(index_first).replace_schema_metadata(None).to_pandas()
     except PARQUET_ERRORS as error:
         refuse_parquet(name, error)
@@ -214,14 +214,14 @@ def _parse_excel(data: bytes, name: str, _: Progress | None) -> pd.DataFrame:
         sheets = pd.read_excel(
             io.BytesIO(data), sheet_name=None, engine="calamine", dtype=object, na_filter=False
         )
-    except Exception as error:  # whatever the parser says of a broken file
+    except Exception as error:  # The parser may raise anything for a broken file.
         reason = one_line(str(error), 100)
         raise ResponseError(f"{name} is not an Excel file: {reason}; save it again") from None
     filled = {sheet: frame for sheet, frame in sheets.items() if len(frame.columns)}
     if len(filled) != 1:
         listed = ", ".join(one_line(sheet, 20) for sheet in filled) or "nothing"
         raise ResponseError(
-            f"{name} must have one sheet with results, and has {listed}; save it by itself as CSV"
+            f"{name} must have one sheet with results, and has {listed}; save that sheet as CSV"
         )
     (frame,) = filled.values()
     frame.columns = [str(column) for column in frame.columns]
@@ -229,7 +229,7 @@ def _parse_excel(data: bytes, name: str, _: Progress | None) -> pd.DataFrame:
 
 
 def parquet_parts(path: Path) -> list[Path]:
-    """Return the files of a Parquet table: one, or those of a folder that holds nothing else."""
+    """Return the files of a Parquet table: one file, or those of a folder with nothing else."""
     if not os.path.isdir(path):
         return [path] if path.suffix.lower() == ".parquet" else []
     files = [p for p in sorted(path.rglob("*")) if p.is_file() and p.name[0] not in "._"]
@@ -237,7 +237,7 @@ def parquet_parts(path: Path) -> list[Path]:
 
 
 def _index_columns(schema: pa.Schema) -> list[object]:
-    """Return which columns pandas had as its index, as far as the file tells."""
+    """Return the columns that were the index in pandas, if the file records them."""
     try:
         described = schema.pandas_metadata
     except (ValueError, RecursionError):
@@ -255,7 +255,7 @@ def refuse_parquet(name: str, error: Exception) -> NoReturn:
 
 
 def parquet_schema(path: Path) -> tuple[pa.Schema, int] | None:
-    """Return the columns of a Parquet table, and its number of rows, without reading any."""
+    """Return the schema of a Parquet table and its number of rows, without reading rows."""
     found = [_schema_of(part) for part in parquet_parts(path)]
     known = [one for one in found if one is not None]
     if not known or len(known) < len(found):
@@ -265,7 +265,7 @@ def parquet_schema(path: Path) -> tuple[pa.Schema, int] | None:
         if {*other.names} != {*schema.names}:
             raise ResponseError(
                 f"{one_line(part.name, 80)} has other columns than the first file of its folder; "
-                f"keep files of one table in a folder"
+                f"keep the files of one table in a folder"
             )
     return schema, sum(n_rows for _, n_rows in known)
 

@@ -1,4 +1,4 @@
-"""Two results, such as those of yesterday and of today, read as one: each may hold one subject."""
+"""Read two results, such as yesterday's and today's, as one; each may hold a single subject."""
 
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,9 @@ _OF_LOGS = ["subject", "item", "score", "trials", "latency", "benchmark"]
 def read_two(
     old: Path, new: Path, reading: Reading
 ) -> tuple[Responses, tuple[list[str], list[str]], list[FoundLogs]]:
-    """Read two inputs; return their responses, the subjects of each, and what logs held.
+    """Read two inputs; return their joint responses, the subjects of each, and reports on logs.
 
-    A subject that is in both is called ``name (old)`` and ``name (new)``.
+    A subject in both is renamed to ``name (old)`` and ``name (new)``.
     """
     frames, found = [], []
     for path in (old, new):
@@ -35,8 +35,8 @@ def read_two(
         frames[-1] = frames[-1].astype({"subject": str, "item": str})
     if len(found) == 1 and reading.threshold is not None:
         raise ResponseError(
-            "one of the inputs is a log and the other a table, which --threshold would have to "
-            "treat alike; write both as tables with bayesirt convert"
+            "one of the inputs is a log and the other a table, to which --threshold cannot apply "
+            "alike; write both as tables with bayesirt convert"
         )
     one, two = frames
     for frame, when, again in (
