@@ -1,1 +1,1 @@
-"""The item bank: a suite of calibrated benchmarks that grows, kept in a folder."""
+"""The item bank: a growing suite of calibrated benchmarks in a folder."""

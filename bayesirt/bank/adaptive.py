@@ -1,4 +1,4 @@
-"""Adaptive testing: the ability so far, and the items to ask next."""
+"""Adaptive testing: estimate the ability so far, and choose the items to ask next."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,11 +23,11 @@ Criterion = Literal["information", "variance"]
 CRITERIA: tuple[Criterion, ...] = ("information", "variance")
 NEW_SUBJECT = "a new subject"
 _FINE = 2001
-"""Points of a distribution function that is inverted."""
+"""Grid points for inverting a distribution function."""
 
 
 class Estimate(NamedTuple):
-    """What is known of one quantity, with its 90% interval."""
+    """Estimate of one quantity, with its 90% interval."""
 
     mean: float
     sd: float
@@ -41,20 +41,20 @@ class Estimate(NamedTuple):
 
     def to_text(self) -> str:
         """Return the estimate in a few words."""
-        mean = round(self.mean, 2) + 0.0  # so that no zero is negative
+        mean = round(self.mean, 2) + 0.0  # Avoids a negative zero.
         return f"{mean:+.2f} ({LEVEL:.0%} interval {self.low:+.2f} to {self.high:+.2f})"
 
 
 @dataclass(frozen=True)
 class AbilitySoFar:
-    """What the answers so far say, uncertain items included."""
+    """Estimate of ability from the answers so far, including uncertainty of items."""
 
     ability: Estimate  # In standard deviations of the calibrating population.
     speed: Estimate | None  # For LaRT.
-    # Items answered, and those of them with a length that the model can use.
+    # Numbers of answered items, and of those with a length that the model can use.
     n_answers: int
     n_lengths: int
-    effective_draws: float  # Item draws that the answers leave in play.
+    effective_draws: float  # Effective number of item draws, given the answers.
 
     def stops(self, width: float) -> bool:
         """Return whether the interval of ability is shorter than `width`."""
@@ -62,7 +62,7 @@ class AbilitySoFar:
         return self.ability.width < width
 
     def to_text(self, stop_width: float | None = None) -> str:
-        """Return in plain words what is known, and whether it is enough."""
+        """Return the estimate in words, and whether it is precise enough."""
         sentences = [f"Ability {self.ability.to_text()} {after_answers(self.n_answers)}."]
         if self.speed is not None and self.n_lengths:
             lengths = counted(self.n_lengths, "length")
@@ -75,27 +75,27 @@ class AbilitySoFar:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NextItems:
-    """Items that were not answered yet, best first, and the ability that they are chosen for."""
+    """Unanswered items, best first, and the ability estimate that they are chosen for."""
 
     so_far: AbilitySoFar
-    # One row an item: item; p_right, the probability of a right answer, or expected, the
-    # expected grade or score as a share of the highest; information, that is expected of
-    # answer and length; of_length, the length's part of it; variance and sd of the ability
-    # that are expected after the item (sd is the variance's root).
+    # One row per item: item; p_right, the probability of a right answer, or expected, the
+    # expected grade or score as a share of the highest; information expected from answer and
+    # length; of_length, the length's part of it; variance and sd of the ability expected after
+    # the item (sd is the square root of variance).
     summary: pd.DataFrame
-    criterion: Criterion  # What put them in order.
-    scale: Scale | None = None  # What answers are, where they are not right or wrong.
+    criterion: Criterion  # Criterion of the order.
+    scale: Scale | None = None  # Kind of answers, if not right and wrong.
 
     def __repr__(self) -> str:
         return f"<NextItems: {self.to_text()}>"
 
     def to_text(self, stop_width: float | None = None) -> str:
-        """Return the best item and what it would bring; nothing if the rule says to stop."""
+        """Return the best item and its expected gain, or an empty string if it is time to stop."""
         if stop_width is not None and self.so_far.stops(stop_width):
             return ""
         best = self.summary.iloc[0]
         chance = (
-            f"a chance of {best['p_right']:.0%} to be right"
+            f"a {best['p_right']:.0%} chance of a right answer"
             if self.scale is None
             else f"an expected {self.scale.called} of {shown_score(self.scale, best['expected'])}"
         )
@@ -104,7 +104,7 @@ class NextItems:
             f"and an expected information of {best['information']:.2f}"
         )
         if best["of_length"] > 0:
-            said += f" ({best['of_length']:.2f} of it by the length)"
+            said += f" ({best['of_length']:.2f} of it from the length)"
         return (
             f"{said}; the standard deviation of ability is expected to go from "
             f"{self.so_far.ability.sd:.3f} to {best['sd']:.3f}."
@@ -119,11 +119,11 @@ def ability_so_far(
     Parameters
     ----------
     posterior : Posterior
-        Of the items, by a model of one ability or LaRT.
+        Posterior of the items, from a model of one ability or LaRT.
     answers : Answers, optional
-        None yet by default.
+        By default none yet.
     n_draws : int
-        Item draws to average over.
+        Number of item draws to average over.
 
     Returns
     -------
@@ -131,8 +131,8 @@ def ability_so_far(
 
     Notes
     -----
-    The subject is taken to come from the population that the items were calibrated on: its prior
-    is N(0, 1), or for LaRT what its lengths make of that. See
+    The subject is assumed to come from the population that the items were calibrated on: its prior
+    is N(0, 1), which for LaRT is updated by its lengths. See
     `bayesirt.inference.ability_belief.believe`.
 
     Examples
@@ -151,21 +151,21 @@ def ability_so_far(
 
 
 def check_stop_width(width: float | None) -> None:
-    """Refuse a width that no interval can be shorter than."""
+    """Refuse a width that is not positive."""
     if width is not None and not width > 0:
         raise ResponseError(f"the width to stop at must be above 0, got {width:g}")
 
 
 def after_answers(n: int) -> str:
-    """Return in words after how many answers something is known."""
+    """Return a phrase such as "after 3 answers"."""
     return f"after {counted(n, 'answer')}" if n else "before any answer"
 
 
 def stop_or_go_on(width: float, *, stop: bool) -> str:
     """Return in words whether an interval is shorter than the width to stop at."""
     if stop:
-        return f"shorter than {width:g}: enough is known, so stop."
-    return f"not yet shorter than {width:g}: go on."
+        return f"shorter than {width:g}: precise enough, so stop."
+    return f"not yet shorter than {width:g}: continue."
 
 
 def suggest_items(
@@ -175,10 +175,7 @@ def suggest_items(
     subject: str | None = None,
     criterion: Criterion = "information",
 ) -> dict[str, NextItems]:
-    """Suggest the next items of several subjects, each by itself.
-
-    By subject.
-    """
+    """Suggest the next items of each of several subjects, by subject."""
     if answers is None:
         return {subject or NEW_SUBJECT: rank_next_items(posterior, criterion=criterion)}
     if subject is not None:
@@ -198,7 +195,7 @@ def check_subject(answers: Mapping[str, Answers], subject: str) -> None:
     if subject not in answers:
         known = first_few([repr(one_line(name, 30)) for name in answers], 5)
         raise ResponseError(
-            f"no answers of subject {one_line(subject)!r}; the subjects are {known}"
+            f"no answers from subject {one_line(subject)!r}; the subjects are {known}"
         )
 
 
@@ -209,24 +206,23 @@ def rank_next_items(
     criterion: Criterion = "information",
     n_draws: int = N_DRAWS,
 ) -> NextItems:
-    """Put the items that were not answered yet in order of what they would bring.
+    """Rank the items that were not answered yet by their expected gain.
 
     Parameters
     ----------
     posterior : Posterior
-        Of the items, by a model of one ability or LaRT.
+        Posterior of the items, from a model of one ability or LaRT.
     answers : Answers, optional
-        None yet by default.
+        By default none yet.
     criterion : {"information", "variance"}
         The largest expected information, or the smallest expected variance after the item.
     n_draws : int
-        Item draws to average over.
+        Number of item draws to average over.
 
     Returns
     -------
     NextItems
-        Under LaRT the next answer is expected to come with a length, unless there are answers and
-        none of them did.
+        For LaRT, the next answer is expected to have a length, unless no answer so far has one.
 
     Raises
     ------
@@ -245,7 +241,7 @@ def rank_next_items(
     table = _prospects(posterior, items, belief)
     answered = np.isin(np.arange(len(table)), answers.item[np.asarray(answers.trials) > 0])
     if answered.all():
-        raise ResponseError(f"all {len(table)} items were answered, so there is no next one")
+        raise ResponseError(f"all {len(table)} items were answered, so there is no next item")
     ascending = criterion == "variance"
     ordered = table[~answered].sort_values(criterion, ascending=ascending, kind="stable")
     return NextItems(so_far, ordered.reset_index(drop=True), criterion, posterior.answers)
@@ -284,7 +280,7 @@ def _summarise(belief: Belief, items: ItemDraws, answers: Answers) -> AbilitySoF
 def _speed_density(
     belief: Belief, evidence: SpeedEvidence, rho: Float[Array, " draw"]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return speeds on a grid, and a multiple of their density, a mixture of normal ones."""
+    """Return a grid of speeds, and their unnormalised density, which is a mixture of normals."""
     weight = np.asarray(belief.weight)
     means, variances = evidence.speed(rho, belief.nodes[:, None])
     mean, sd = np.asarray(means).T, np.sqrt(np.asarray(variances))[:, None]
@@ -304,7 +300,7 @@ def _estimate(nodes: NDArray[np.float64], density: NDArray[np.float64]) -> Estim
 
 
 def intervals(nodes: ArrayLike, density: ArrayLike) -> NDArray[np.float64]:
-    """Return 90% equal-tailed intervals of densities that are known on grids."""
+    """Return 90% equal-tailed intervals of densities given on grids."""
     nodes, density = np.asarray(nodes), np.asarray(density)
     along = np.linspace(0, 1, nodes.shape[1])
     fine = np.linspace(0, 1, _FINE)

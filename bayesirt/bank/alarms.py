@@ -1,4 +1,4 @@
-"""What a review of an item bank warns of, and how many warnings may be false."""
+"""Alarms of a review of an item bank, and control of false alarms."""
 
 from typing import Literal, NamedTuple
 
@@ -8,15 +8,15 @@ from numpy.typing import NDArray
 AlarmKind = Literal["anchor", "benchmark", "saturation", "novelty", "reference"]
 
 FALSE_ALARMS = 0.05
-"""How often an honest bank may raise any alarm of a kind at all."""
+"""Largest probability that a bank without drift raises any alarm of a kind."""
 
 
 class Alarm(NamedTuple):
-    """Something that a bank's keeper should look at."""
+    """A finding that the maintainer of a bank should look at."""
 
-    # An anchor or a whole benchmark is answered otherwise than calibrated; the best subjects get
-    # nearly all of a benchmark right; it measures something that the suite's abilities do not hold;
-    # it was calibrated with too few reference subjects.
+    # An anchor or a whole benchmark is answered differently than calibrated; the best subjects get
+    # nearly all of a benchmark right; it measures something that the suite's abilities do not
+    # capture; it was calibrated with too few reference subjects.
     kind: AlarmKind
     benchmark: str
     item: str | None  # The anchor.
@@ -24,9 +24,7 @@ class Alarm(NamedTuple):
 
 
 def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return p-values that allow for all the others.
-
-    Holm 1979.
+    """Return p-values adjusted for multiple testing (Holm 1979).
 
     >>> holm(np.array([0.01, 0.04, np.nan])).tolist()
     [0.02, 0.04, nan]

@@ -1,4 +1,4 @@
-"""Answers of recent and of reference subjects to anchors, and what they say of abilities."""
+"""Answers of recent and reference subjects to anchors, and the abilities they imply."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -37,25 +37,25 @@ class Group(NamedTuple):
 
     @property
     def layout(self) -> DenseLayout:
-        """The same on the device."""
+        """Successes and trials on the device."""
         return DenseLayout(jnp.asarray(self.successes), jnp.asarray(self.trials))
 
     def only(self, anchors: NDArray[np.bool_]) -> "Group":
-        """Return the same subjects as if they had answered only some of the anchors."""
+        """Return the same subjects with answers to only some of the anchors."""
         return self._replace(successes=self.successes * anchors, trials=self.trials * anchors)
 
 
 class AnchorGroups(NamedTuple):
-    """The anchors of a bank and who answered them."""
+    """The anchors of a bank, and the subjects that answered them."""
 
     items: KnownItems  # The anchors, in the bank's order.
-    benchmarks: NDArray[np.object_]  # shape (anchor,). The benchmark of each.
-    recent: Group  # Subjects that were scored, without those that are reference subjects too.
+    benchmarks: NDArray[np.object_]  # shape (anchor,). Benchmark of each anchor.
+    recent: Group  # Subjects that were scored, without those that are also reference subjects.
     reference: Group  # Subjects that benchmarks were calibrated with.
 
 
 def anchor_groups(bank: ItemBank) -> AnchorGroups:
-    """Return who answered the anchors of a bank."""
+    """Return the anchors of a bank, with recent and reference subjects."""
     anchors = bank.anchor_items
     found = np.flatnonzero(np.isin(np.array(bank.items.names, object), anchors))
     answers = bank.answer_table
@@ -83,13 +83,12 @@ def group_of(
 
 
 def group_abilities(group: Group, items: KnownItems) -> Abilities:
-    """Return what answers to anchors say of abilities, in a population of the group's own.
+    """Estimate abilities from answers to anchors, in a separate population for the group.
 
-    Subjects of a later year are abler than those that the scale was made with, and answers alone
-    leave some of their abilities open; as if drawn from the old population, they would all be
-    expected to do worse than they do. So mean and covariance of the population are estimated from
-    the same answers (EM), pulled to 0 and the identity as by K + 2 more subjects. Items are taken
-    as exact.
+    Later subjects are more able than those that defined the scale, and their answers leave some
+    abilities uncertain; with the old population as prior, all of them would be predicted too low.
+    The mean and covariance of the population are therefore estimated from the same answers (EM),
+    shrunk to 0 and the identity with the weight of K + 2 subjects. Items are treated as exact.
     """
     layout = group.layout
     return _FIT(layout, on_device(items)[0], usual_quadrature(layout, None))

@@ -1,4 +1,4 @@
-"""Anchors that recent subjects answer otherwise than their calibration says."""
+"""Anchors that recent subjects answer differently than their calibration predicts."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -25,29 +25,29 @@ from bayesirt.posterior import LEVEL, TAILS
 
 _NODES = 7
 _REACH, _ERRORS = 6.0, 41
-"""Item errors that count, in standard deviations, and how many values of them."""
+"""Range of item errors, in standard deviations, and number of grid points."""
 
 
 def anchor_drift(
     groups: AnchorGroups, abilities: Abilities, *, drifting: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """Compare answers of recent subjects to each anchor with what is expected of them.
+    """Compare answers of recent subjects to each anchor with their predictions.
 
-    One row an anchor, the most alarming first: `item`, `benchmark`, `n_recent` (answers of recent
-    subjects), their proportions correct as `observed` and `expected`, `drift` (their difference)
-    with its 90% interval (`low`, `high`), the predictive probabilities `p_better` of so many right
-    answers or more and `p_worse` of so few or fewer, `p` (the smaller one by Holm, over all anchors
-    and both directions) and `alarm` (p at most .05). NaN where no recent subject answered.
+    Returns one row per anchor, the most alarming first: `item`, `benchmark`, `n_recent` (answers of
+    recent subjects), their proportions correct `observed` and `expected`, `drift` (the difference)
+    with its 90% interval (`low`, `high`), the predictive probabilities `p_better` and `p_worse` of
+    at least and at most as many right answers, `p` (the smaller one, adjusted by Holm over all
+    anchors and both directions) and `alarm` (p at most .05). NaN where no recent subject answered.
 
-    Each answer y_ij is predicted from the subject's other answers. For the belief N(m, V), the
-    cell's expected score s and information w there, and q = aᵀVa, these leave the linear predictor
-    a·θ + d the mean a·m + d - q s / (1 - w q) and the variance q / (1 - w q). The number right is
-    then a sum of independent binomials, given the item. What is not known of the item, with
-    covariance C, is shared by all subjects: the tail is its mean over errors z δ, z ~ N(0, 1), for
-    δ = C g / √(gᵀCg), where g = Σ_i w_i (m_i, 1) is about the gradient of the number right. Errors
-    in other directions do not move that number; they widen each predictor on its own. An honest
-    bank raises an alarm for any anchor in at most one review of twenty, as far as the model holds
-    and recent subjects are independent of each other: near-copies of one subject are not.
+    Each answer y_ij is predicted from the subject's other answers. With the belief N(m, V), the
+    cell's expected score s and information w there, and q = aᵀVa, the linear predictor a·θ + d
+    given the other answers has mean a·m + d - q s / (1 - w q) and variance q / (1 - w q). The
+    number right is then a sum of independent binomials, given the item. The error of the item, with
+    covariance C, is shared by all subjects: the tail is averaged over errors z δ, z ~ N(0, 1), for
+    δ = C g / √(gᵀCg), where g = Σ_i w_i (m_i, 1) is approximately the gradient of the number right.
+    Errors in other directions do not affect that number; they widen each predictor independently. A
+    bank without drift raises an alarm for any anchor in at most one review out of twenty, provided
+    that the model holds and recent subjects are independent; near-copies of one subject are not.
 
     Gelman et al. 2013, section 6.3; Holm 1979; Vehtari et al. 2016 (cavity distributions).
     """
@@ -61,7 +61,7 @@ def anchor_drift(
 
 
 def not_answered(groups: AnchorGroups) -> pd.DataFrame:
-    """Return the table of `anchor_drift` where there are no recent subjects: NaN, no alarm."""
+    """Return the table of `anchor_drift` without recent subjects: all NaN, no alarms."""
     nothing = np.full(len(groups.benchmarks), np.nan)
     return _table(groups, _Comparison(nothing, nothing, nothing, nothing))
 
@@ -76,12 +76,12 @@ def _alarm(row: pd.Series) -> Alarm:
     do = (
         "it may have leaked: look for it in training data, and leave its answers out"
         if better
-        else "its text, its key or how it is run may have changed: compare with the calibration"
+        else "its text, its key or its setup may have changed: compare with the calibration"
     )
     text = (
         f"{one_line(row['item'])} ({one_line(row['benchmark'])}) is answered "
         f"{'better' if better else 'worse'} than calibrated: {row['observed']:.0%} of "
-        f"{row['n_recent']:,} recent answers right, {row['expected']:.0%} expected (difference "
+        f"{row['n_recent']:,} recent answers are right, {row['expected']:.0%} expected (difference "
         f"{100 * row['drift']:+.0f} points, {LEVEL:.0%} interval {100 * row['low']:+.0f} to "
         f"{100 * row['high']:+.0f}; p = {row['p']:.2g} over all anchors); {do}."
     )
@@ -187,7 +187,7 @@ def _without_the_cell(
     abilities: Abilities,
     quadrature: Quadrature,
 ) -> _Predictors:
-    """Return what a subject's other answers say of each cell."""
+    """Predict each cell from the subject's other answers."""
     _, score, weight = expected_terms(layout, items, abilities, quadrature)
     m, spread = abilities.mean, packed(abilities.covariance)
     one = jnp.concatenate([m, jnp.ones_like(m[:, :1])], 1)
@@ -210,9 +210,9 @@ def _without_the_cell(
 def _cells(
     predictors: _Predictors, trials: Array, z: Float[Array, ""], *, joined: bool
 ) -> ExpectedAnswers:
-    """Return the chances of right answers at some error of the items.
+    """Return the chances of right answers for an error z of the items.
 
-    Single trials see the mean over abilities only, which is one value.
+    For single trials, only the mean over abilities matters, which is one value.
     """
     constant, linear, square = predictors.variance
     spread = jnp.sqrt(jnp.maximum(constant + z * linear + z**2 * square, 0))

@@ -1,4 +1,4 @@
-"""What the steps of an item bank are made of: anchors, placed subjects, kept answers, errors."""
+"""Parts of the steps of an item bank: anchors, reference subjects, answers and excess errors."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -43,27 +43,27 @@ def with_anchors(
 
 
 def most_abilities(benchmarks: Sequence[str], n_anchors: int) -> int:
-    """Return how many abilities the anchors of every benchmark can hold."""
+    """Return the most abilities that the anchors of every benchmark can determine."""
     return min(n_anchors, *Counter(benchmarks).values())
 
 
 def check_anchors(benchmarks: Sequence[str], n_anchors: int, n_abilities: int) -> None:
-    """Refuse fewer anchors, or items of a benchmark, than abilities."""
+    """Refuse benchmarks with fewer anchors or items than abilities."""
     if n_anchors < n_abilities:
         raise ResponseError(
-            f"{n_anchors} anchors of a benchmark cannot hold {n_abilities} abilities; ask for "
-            f"{n_abilities} anchors or more"
+            f"{n_anchors} anchors of a benchmark cannot determine {n_abilities} abilities; ask "
+            f"for {n_abilities} anchors or more"
         )
     for name, n_items in Counter(benchmarks).items():
         if n_items < n_abilities:
             raise ResponseError(
                 f"benchmark {one_line(name)!r} has fewer items ({n_items}) than abilities "
-                f"({n_abilities}); leave it out, or keep it in a bank of fewer abilities"
+                f"({n_abilities}); leave it out, or add it to a bank with fewer abilities"
             )
 
 
 def placed(point: PointEstimate, responses: Responses, items: BankItems) -> ReferenceSubjects:
-    """Return reference subjects where an estimate puts them."""
+    """Return reference subjects with their estimated abilities."""
     successes, trials = responses.cells.matrices()
     labels = np.asarray(items.benchmarks, object)
     accuracy = np.full((responses.n_subjects, len(items.benchmark_names)), np.nan)
@@ -78,25 +78,25 @@ def placed(point: PointEstimate, responses: Responses, items: BankItems) -> Refe
 
 
 def anchor_answers(responses: Responses, anchors: Collection[str]) -> pd.DataFrame:
-    """Return the answers to anchors, one row each."""
+    """Return the answers to anchors as a table with one row each."""
     table = responses.to_long()
     return table[table["item"].isin(anchors)]
 
 
 def with_kept_answers(bank: ItemBank, responses: Responses) -> Responses:
-    """Return responses with the answers to anchors that the bank holds of the same subjects."""
+    """Add the answers of the same subjects to anchors that the bank holds."""
     own, kept = responses.to_long()[list(ANSWER_COLUMNS)], bank.answer_table
     kept = kept[kept["subject"].isin(responses.subjects)]
     if kept.empty and not own["item"].isin(bank.items.names).any():
         raise ResponseError(
             f"none of the {responses.n_subjects:,} subjects is in the bank, and none answered an "
-            f"item of the bank; let reference subjects answer its anchors"
+            f"item of the bank; have reference subjects answer its anchors"
         )
     return joined_answers(own, kept)
 
 
 def joined_answers(own: pd.DataFrame, kept: pd.DataFrame) -> Responses:
-    """Return two tables of answers as one; the same answer in both is one answer."""
+    """Join two tables of answers; an answer in both counts once."""
     table = pd.concat([own, kept]).drop_duplicates(ignore_index=True)
     return Responses.from_long(table, score="successes", trials="trials")
 
@@ -104,10 +104,7 @@ def joined_answers(own: pd.DataFrame, kept: pd.DataFrame) -> Responses:
 def excess_of(
     items: BankItems, responses: Responses, key: Array, *, progress: bool = False
 ) -> dict[str, dict[str, float]]:
-    """Measure what anchors miss, as figures that a bank keeps.
-
-    By benchmark.
-    """
+    """Measure the excess of each benchmark, as figures that a bank stores."""
     anchors = {name: items.anchors(name) for name in items.benchmark_names}
     found = measure_excess(
         items.known, items.benchmarks, responses, anchors=anchors, key=key, progress=progress
@@ -116,13 +113,13 @@ def excess_of(
 
 
 def excess_figures(excess: Excess) -> dict[str, float]:
-    """Return the numbers of an `Excess` by name; `excess_from` takes them back."""
+    """Return the numbers of an `Excess` by name, for `excess_from`."""
     shared = {f"{_SHARED}{name}": value for name, value in excess.shared.items()}
     return {name: float(getattr(excess, name)) for name in _FIGURES} | shared
 
 
 def excess_from(figures: Mapping[str, float]) -> Excess:
-    """Return the `Excess` that `excess_figures` took apart."""
+    """Return the `Excess` from the numbers of `excess_figures`."""
     shared = {
         name.removeprefix(_SHARED): value
         for name, value in figures.items()
@@ -133,7 +130,7 @@ def excess_from(figures: Mapping[str, float]) -> Excess:
 
 
 def kept_excess(bank: ItemBank) -> dict[str, Excess]:
-    """Return what the bank measured of each benchmark's errors beyond the model's."""
+    """Return the excess of each benchmark that the bank recorded."""
     return {
         name: excess_from(figures) for step in bank.steps for name, figures in step.figures.items()
     }

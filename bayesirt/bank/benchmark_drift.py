@@ -1,4 +1,4 @@
-"""Benchmarks that recent subjects answer otherwise than their other answers say."""
+"""Benchmarks that recent subjects answer differently than their other answers predict."""
 
 from typing import Any, NamedTuple
 
@@ -22,31 +22,31 @@ from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL
 
 LEAST_SUBJECTS = 3
-"""Of each kind, without whom errors have no spread to speak of."""
+"""Fewest subjects of each kind; with fewer, the spread of errors cannot be estimated."""
 
 MARGIN = 0.5
-"""Standard deviations of reference subjects' errors that the means of honest groups may differ
-by."""
+"""Difference of group means that does not count as drift, in standard deviations of the reference
+subjects' errors."""
 
 
 def benchmark_drift(groups: AnchorGroups) -> pd.DataFrame:
-    """Compare how far recent and reference subjects are off what their other answers predict.
+    """Compare recent and reference subjects by their errors of prediction on each benchmark.
 
-    One row a benchmark, indexed by it, in the bank's order: `n_compared` (recent subjects that
-    answered anchors of it and of others), `drift` (the mean error of the proportion correct of its
-    anchors, of recent subjects less reference ones) with its 90% interval (`drift_low`,
-    `drift_high`), and `drift_p` (against a drift within `MARGIN`, in either direction, by Holm over
-    benchmarks and directions). NaN where there are fewer than 3 such subjects of a kind, as in any
-    bank of one benchmark.
+    Returns one row per benchmark, in the bank's order: `n_compared` (recent subjects that answered
+    anchors of it and of others), `drift` (mean error of the proportion correct of its anchors, of
+    recent minus reference subjects) with its 90% interval (`drift_low`, `drift_high`), and
+    `drift_p` (against a drift within `MARGIN`, in either direction, adjusted by Holm over
+    benchmarks and directions). NaN if there are fewer than 3 such subjects of a kind, as in any
+    bank with one benchmark.
 
-    Where a whole benchmark leaked, its anchors agree with each other and none drifts for itself. So
-    each subject's number right of a benchmark is predicted from the other benchmarks alone, and its
-    standardised error compared between recent and reference subjects by Welch's t: what the model
-    misses of all subjects is in both. Means may differ by `MARGIN` standard deviations of the
-    reference subjects' errors before it counts, for groups do: subjects that are good at everything
-    are good at what only this benchmark asks for, which answers to others do not show. A leak makes
-    subjects seem too bad at all other benchmarks; so once one drifts, the rest are tested again as
-    if it had not been answered. Subjects are taken as independent.
+    If a whole benchmark leaked, its anchors agree with each other and none drifts on its own.
+    Therefore each subject's number right on a benchmark is predicted from the other benchmarks
+    only, and its standardised error is compared between recent and reference subjects by Welch's t;
+    errors of the model that affect all subjects cancel. Means may differ by `MARGIN` standard
+    deviations of the reference subjects' errors, as groups do without a leak: generally able
+    subjects also do well at what only this benchmark asks for, which answers to others do not show.
+    A leak makes subjects seem too bad at all other benchmarks; once one drifts, the rest are tested
+    again as if it had not been answered. Subjects are treated as independent.
 
     Welch 1947; Holm 1979.
     """
@@ -82,12 +82,12 @@ def _alarm(name: str, row: pd.Series) -> Alarm:
         "it may have leaked, or recent subjects were trained for it: look for it in training data "
         "before you quote their scores"
         if better
-        else "it may be run or scored otherwise than it was: compare with the calibration"
+        else "it may be run or scored differently than before: compare with the calibration"
     )
     text = (
         f"{one_line(name)} as a whole: {row['n_compared']:,.0f} recent subjects are "
         f"{100 * abs(row['drift']):.0f} points {'better' if better else 'worse'} on its anchors "
-        f"than their answers to other benchmarks say ({LEVEL:.0%} interval "
+        f"than their answers to other benchmarks predict ({LEVEL:.0%} interval "
         f"{100 * row['drift_low']:+.0f} to {100 * row['drift_high']:+.0f}; p = "
         f"{row['drift_p']:.2g} over all benchmarks); {do}."
     )
@@ -95,7 +95,7 @@ def _alarm(name: str, row: pd.Series) -> Alarm:
 
 
 class _Drift(NamedTuple):
-    """How recent subjects compare on one benchmark."""
+    """Comparison of recent and reference subjects on one benchmark."""
 
     n_recent: int
     drift: float = np.nan
@@ -137,7 +137,7 @@ def _compare(groups: AnchorGroups, name: str, drifting: list[str]) -> _Drift:
 
 
 class _Errors(NamedTuple):
-    """What was right beyond what was predicted, of each subject that can be judged."""
+    """Observed minus predicted right answers of each subject that can be judged."""
 
     share: NDArray[np.float64]
     standardised: NDArray[np.float64]
@@ -146,7 +146,7 @@ class _Errors(NamedTuple):
 def _errors(
     group: Group, items: KnownItems, own: NDArray[np.bool_], shown: NDArray[np.bool_]
 ) -> _Errors:
-    """Return errors on a benchmark's own anchors, predicted from those that are shown."""
+    """Return prediction errors on a benchmark's own anchors, given answers to the shown ones."""
     judged = (group.trials[:, own] > 0).any(1) & (group.trials[:, shown] > 0).any(1)
     if not judged.any():
         return _Errors(np.empty(0), np.empty(0))
@@ -165,7 +165,7 @@ def _off_by(
     abilities: Abilities,
     quadrature: Quadrature,
 ) -> tuple[Float[Array, " subject"], Float[Array, " subject"]]:
-    """Return each subject's error of the number right, and the variance that is expected of it."""
+    """Return each subject's error of the number right, and its expected variance."""
     terms = expected_terms(layout, items, abilities, quadrature)
     weight, m = terms.information.astype(items.d.dtype), abilities.mean
     slope = weight @ items.a

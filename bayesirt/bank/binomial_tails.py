@@ -1,4 +1,4 @@
-"""How likely so many right answers are, of subjects whose chances differ."""
+"""Tail probabilities of the number of right answers of subjects with different chances."""
 
 from typing import NamedTuple
 
@@ -8,26 +8,26 @@ from jax.scipy.special import gammaln, logsumexp, ndtr
 from jaxtyping import Array, Float, Int
 
 MOST_EXACT = 128
-"""Answers to an item up to which distributions are computed in full."""
+"""Most answers to an item for which distributions are computed in full."""
 
 _MOST_STEPS = 60
 _FARTHEST = 80.0
-"""In logits; no chance is as far from one half."""
+"""Bound of the saddle point, in logits."""
 _ROUNDING = 1e3
-"""Roundings of K, below which its second order stands for it."""
+"""Multiple of the rounding error of K below which its expansion is used instead."""
 
 
 class ExpectedAnswers(NamedTuple):
-    """Answers of subjects to items, and what is expected of them."""
+    """Trials of subjects on items, and the distribution of their linear predictors."""
 
     trials: Int[Array, "subject item"]
-    # Linear predictors, in logits, one for each value that a subject's ability may have; all
-    # trials of a cell have the same one.
+    # Linear predictors, in logits, one per possible value of a subject's ability; all trials of a
+    # cell share the same one.
     eta: Float[Array, "node subject item"]
-    shares: Float[Array, " node"]  # Probabilities of these values, above 0 with sum 1.
+    shares: Float[Array, " node"]  # Probabilities of these values, above 0 and summing to 1.
 
     def reversed(self) -> "ExpectedAnswers":
-        """Return the same with wrong answers in place of right ones."""
+        """Return the same cells with right and wrong answers exchanged."""
         return self._replace(eta=-self.eta)
 
     def log_mean(self, logs: Float[Array, "node subject item"]) -> Float[Array, "subject item"]:
@@ -38,7 +38,7 @@ class ExpectedAnswers(NamedTuple):
 def exact_tail(
     right: Int[Array, " item"], cells: ExpectedAnswers, *, most: int, most_a_cell: int
 ) -> Float[Array, " item"]:
-    """Return the probability of at least so many right answers to each item, by convolution."""
+    """Return the probability of at least `right` right answers to each item, by convolution."""
     n, y = cells.trials, jnp.arange(most_a_cell + 1)[:, None, None]
     ways = gammaln(n + 1.0) - gammaln(y + 1.0) - gammaln(jnp.maximum(n - y, 0) + 1.0)
     p, q = jax.nn.log_sigmoid(cells.eta), jax.nn.log_sigmoid(-cells.eta)
@@ -57,13 +57,13 @@ def exact_tail(
 
 
 def saddle_tail(right: Int[Array, " item"], cells: ExpectedAnswers) -> Float[Array, " item"]:
-    """Return about the probability of at least so many right answers, for many subjects.
+    """Approximate the probability of at least `right` right answers, for many subjects.
 
     S = Σ_i y_i with y_i | q ~ Binomial(n_i, sigmoid(η_qi)) has the cumulants' generating function
     K(t) = Σ_i log Σ_q r_q exp(n_i (softplus(η_qi + t) - softplus(η_qi))). With K'(t) = s - 1/2, w =
     sign(t) √(2 (t (s - 1/2) - K(t))) and u = 2 sinh(t / 2) √K''(t), P(S ≥ s) ≈ 1 - Φ(w) - φ(w) (1/w
-    - 1/u), whose relative error is small however far out s is, but for few subjects with chances
-    close to 0 and 1. P(S ≥ 0), P(S ≥ 1) and P(S ≥ Σ n) are exact.
+    - 1/u), whose relative error is small even far out in the tails, except for few subjects with
+    chances close to 0 and 1. P(S ≥ 0), P(S ≥ 1) and P(S ≥ Σ n) are exact.
 
     Daniels 1987 (the second continuity correction); Lugannani & Rice 1980.
     """
@@ -111,7 +111,7 @@ def _cumulants(cells: ExpectedAnswers, t: Float[Array, " item"]) -> _Cumulants:
 
 
 class _Bracket(NamedTuple):
-    """Where the saddle point is looked for."""
+    """State of the search for the saddle point."""
 
     t: Float[Array, " item"]
     low: Float[Array, " item"]
@@ -123,7 +123,7 @@ class _Bracket(NamedTuple):
 def _saddle(
     cells: ExpectedAnswers, s: Float[Array, " item"], most: Float[Array, " item"]
 ) -> Float[Array, " item"]:
-    """Return where K' is s: Newton steps on its logit, which is about linear, or halves."""
+    """Solve K'(t) = s by Newton steps on its nearly linear logit, with bisection as fallback."""
     finite = jnp.finfo(s.dtype)
     end, close = most * (1 - finite.epsneg), float(finite.eps) ** 0.6
 

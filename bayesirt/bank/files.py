@@ -1,4 +1,4 @@
-"""A step of an item bank as Parquet files, and how files of a bank are written safely."""
+"""Conversion of steps of an item bank to Parquet files, and safe writing of files."""
 
 import io
 import os
@@ -20,10 +20,7 @@ FILES = ("items.parquet", "subjects.parquet", "answers.parquet", "scores.parquet
 
 
 def pack_step(step: BankStep) -> dict[str, bytes]:
-    """Return the files of a step.
-
-    By name, of `FILES`; only those that the step needs.
-    """
+    """Return the files of a step by name (those of `FILES` that it needs)."""
     tables = {
         "items.parquet": None if step.items is None else _items_table(step.items),
         "subjects.parquet": None if step.subjects is None else _subjects_table(step.subjects),
@@ -34,7 +31,7 @@ def pack_step(step: BankStep) -> dict[str, bytes]:
 
 
 def unpack_step(kind: Any, files: Mapping[str, bytes], details: Mapping[str, Any]) -> BankStep:
-    """Return the step whose files `pack_step` made."""
+    """Return the step from the files that `pack_step` made."""
     tables = {name: pa.parquet.read_table(io.BytesIO(data)) for name, data in files.items()}
     for name, table in tables.items():
         if not table.num_rows:
@@ -54,7 +51,7 @@ def unpack_step(kind: Any, files: Mapping[str, bytes], details: Mapping[str, Any
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a new file, and wait until the disk has it."""
+    """Write a new file, and wait until it is on disk."""
     with path.open("wb") as file:
         file.write(data)
         file.flush()
@@ -62,7 +59,7 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the disk has the names in a folder, where the system can tell."""
+    """Wait until the entries of a folder are on disk, if the system supports this."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -127,7 +124,7 @@ def _lists(values: NDArray[np.float64]) -> pa.Array:
 
 
 def _numbers(table: pa.Table, name: str) -> NDArray[np.float64]:
-    """Return all numbers of a column, whose lists must be of one length."""
+    """Return all numbers of a column, whose lists must have equal lengths."""
     column = table[name].combine_chunks()
     if pa.types.is_list(column.type):
         lengths = set(column.value_lengths().to_pylist())

@@ -1,7 +1,7 @@
-"""The folder that keeps an item bank: steps are appended, and what was written stays.
+"""The folder of an item bank: steps are only appended, never changed.
 
-A step counts once ``bank.json`` names it. This is the only file that is ever replaced, and it
-holds SHA-256 sums of all others and of itself.
+A step counts once ``bank.json`` lists it. This is the only file that is ever replaced, and it
+holds the SHA-256 sums of all other files and of itself.
 """
 
 import hashlib
@@ -36,12 +36,12 @@ _UNREADABLE = (
     TypeError,
     ValueError,
 )
-"""What is raised by contents that are other than they should be."""
+"""Errors that invalid contents raise."""
 _STEP_NAME = re.compile(r"\d{3,}-(create|add|score)(\.partial)?")
 
 
 def create_bank_folder(folder: Path, step: BankStep, n_abilities: int) -> ItemBank:
-    """Write a new bank, whole or not at all."""
+    """Write a new bank, completely or not at all."""
     bank = ItemBank(n_abilities, (step,))
     with saying_why(folder):
         check_new(folder)
@@ -59,7 +59,7 @@ def create_bank_folder(folder: Path, step: BankStep, n_abilities: int) -> ItemBa
 
 
 def append_step(folder: Path, step: BankStep) -> ItemBank:
-    """Add a step to a bank; if that fails, or is killed, the bank is as it was."""
+    """Add a step to a bank; if this fails or is killed, the bank remains unchanged."""
     _read_document(folder)
     with bank_lock(folder):
         document = _read_document(folder)
@@ -73,7 +73,7 @@ def append_step(folder: Path, step: BankStep) -> ItemBank:
 
 
 def read_bank(folder: Path) -> ItemBank:
-    """Read a bank, with every file checked against its SHA-256.
+    """Read a bank, and check every file against its SHA-256.
 
     Parameters
     ----------
@@ -86,19 +86,19 @@ def read_bank(folder: Path) -> ItemBank:
     Raises
     ------
     ResponseError
-        If the folder holds no bank, one of another version, or a damaged one.
+        If the folder holds no bank, a bank of another version, or a damaged one.
 
     Examples
     --------
     >>> read_bank(Path("missing"))
     Traceback (most recent call last):
-    bayesirt.errors.ResponseError: missing holds no item bank; name the folder of one
+    bayesirt.errors.ResponseError: missing holds no item bank; name the folder of a bank
     """
     return _read_steps(folder, _read_document(folder))
 
 
 def is_bank(folder: Path) -> bool:
-    """Return whether a folder holds an item bank, of whatever version and state."""
+    """Return whether a folder holds an item bank, of any version and even if damaged."""
     return (folder / BANK).is_file()
 
 
@@ -108,15 +108,15 @@ def check_new(folder: Path) -> None:
         raise ResponseError(f"{_shown(folder)} is a file; name a folder for the bank")
     if folder.exists() and any(folder.iterdir()):
         raise ResponseError(
-            f"{_shown(folder)} is not empty; name another folder for the bank, or add to the one "
-            f"that is there"
+            f"{_shown(folder)} is not empty; name another folder for the bank, or add to the "
+            f"existing one"
         )
 
 
 def _read_document(folder: Path) -> dict[str, Any]:
-    """Return what ``bank.json`` holds, with its own SHA-256 checked."""
+    """Return the content of ``bank.json``, after checking its own SHA-256."""
     if not is_bank(folder):
-        raise ResponseError(f"{_shown(folder)} holds no item bank; name the folder of one")
+        raise ResponseError(f"{_shown(folder)} holds no item bank; name the folder of a bank")
     data = _read_file(folder, BANK)
     try:
         document = json.loads(data)
@@ -124,7 +124,7 @@ def _read_document(folder: Path) -> dict[str, Any]:
         raise _damaged(folder, f"{BANK} is not as it was written") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ResponseError(
-            f"{BANK} in {_shown(folder)} is not of an item bank; name the folder of one"
+            f"{BANK} in {_shown(folder)} is not of an item bank; name the folder of a bank"
         )
     version = document.get("version")
     if isinstance(version, int) and version != VERSION:
@@ -132,8 +132,8 @@ def _read_document(folder: Path) -> dict[str, Any]:
         if version > VERSION:
             age, do = ("a newer", "upgrade bayesirt")
         raise ResponseError(
-            f"the item bank in {_shown(folder)} was made by {age} bayesirt (its format is "
-            f"{version}, this one reads {VERSION}); {do}"
+            f"the item bank in {_shown(folder)} was made by {age} bayesirt (it has format "
+            f"{version}, this version reads {VERSION}); {do}"
         )
     claimed = document.get("sha256")
     sealed = isinstance(claimed, str) and _sha256(data.replace(claimed.encode(), b"", 1)) == claimed
@@ -152,14 +152,14 @@ def _read_steps(folder: Path, document: dict[str, Any]) -> ItemBank:
     except _UNREADABLE as error:
         raise _damaged(folder, one_line(str(error), 300)) from error
     if names != list(bank.step_names):
-        raise _damaged(folder, "its steps are not in their order")
+        raise _damaged(folder, "its steps are out of order")
     return bank
 
 
 def _read_step(folder: Path, entry: dict[str, Any]) -> BankStep:
     name, files = entry["name"], {}
     if not _STEP_NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is not a name of a step")
+        raise ValueError(f"{name!r} is not the name of a step")
     for file, expected in entry["files"].items():
         if file not in FILES:
             raise ValueError(f"{file!r} is not a file of a step")
@@ -181,7 +181,7 @@ def _read_file(folder: Path, name: str) -> bytes:
 
 
 def _write_step(folder: Path, bank: ItemBank) -> dict[str, Any]:
-    """Write a bank's last step, and return how ``bank.json`` names it."""
+    """Write a bank's last step, and return its entry in ``bank.json``."""
     name, step = bank.step_names[-1], bank.steps[-1]
     files = pack_step(step)
     partial = folder / _STEPS / f"{name}.partial"
@@ -217,7 +217,7 @@ def _remove_unnamed(folder: Path, named: tuple[str, ...]) -> None:
 
 
 class _DamagedBankError(ResponseError):
-    """A bank that is not as it was written."""
+    """A bank that has changed since it was written."""
 
 
 def _damaged(folder: Path, reason: str) -> _DamagedBankError:

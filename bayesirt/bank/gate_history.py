@@ -1,4 +1,4 @@
-"""The difference of two subjects through an item bank."""
+"""The difference of two subjects, estimated through an item bank."""
 
 from collections.abc import Callable
 
@@ -21,10 +21,10 @@ _CELLS_AT_ONCE = 1 << 21
 def through_bank(
     bank: ItemBank, *, seed: int = 0
 ) -> Callable[[Responses, str, str], CalibratedDifference]:
-    """Return what `bayesirt.gate` takes as ``history``.
+    """Return a ``history`` for `bayesirt.gate`.
 
-    Scores are those that abilities are expected to get on the questions that either of the two
-    answered, if they answered once more. Errors of the items are drawn, the same for both.
+    Scores are expected scores, given the abilities, in a new attempt at the questions that either
+    of the two answered. Errors of the items are drawn, the same for both.
     """
 
     def difference(responses: Responses, baseline: str, candidate: str) -> CalibratedDifference:
@@ -48,7 +48,7 @@ def _expected(
     theta: NDArray[np.float64],
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """Return the second one's expected score less the first one's, for draws of both abilities."""
+    """Return the expected score of the second minus that of the first, for draws of abilities."""
     own = np.array([name in names for name in items.names])
     a, d = items.a[own], items.d[own]
     roots = roots_of(items.covariance[own])

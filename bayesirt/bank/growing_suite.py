@@ -1,4 +1,4 @@
-"""A suite of benchmarks that grows: calibrate the first ones, then add others."""
+"""A growing suite of benchmarks: calibrate the first ones, then add others."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -39,7 +39,7 @@ _CANDIDATES = (1, 2, 5, 10)
 
 @dataclass(frozen=True)
 class Growth:
-    """How benchmarks join a suite: what `create_suite` and `add_benchmark` may be told."""
+    """Options that `create_suite` and `add_benchmark` share."""
 
     n_anchors: int = 100
     how: AnchorRule = "clusters"
@@ -49,11 +49,11 @@ class Growth:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the bank keeps of it."""
+        """The options that the bank records."""
         return {"n_anchors": self.n_anchors, "anchors": self.how}
 
     def tell(self, text: str) -> None:
-        """Say what is being done, if anybody wants to know."""
+        """Announce a step, if asked to."""
         if self.announce is not None:
             self.announce(text)
 
@@ -67,33 +67,33 @@ def create_suite(
     n_abilities: int | None = None,
     **options: Any,
 ) -> ItemBank:
-    """Calibrate the first benchmarks of a suite and keep them as an item bank.
+    """Calibrate the first benchmarks of a suite and store them as an item bank.
 
     Parameters
     ----------
     folder : Path
-        New or empty.
+        A new or empty folder.
     responses : Responses
-        Of reference subjects.
+        Responses of the reference subjects.
     benchmarks : sequence of str
-        Each item's benchmark.
+        Benchmark of each item.
     key : jax.random.key or int
     n_abilities : int, optional
-        By default chosen among 1, 2, 5 and 10 by held-out answers, as far as each benchmark has
-        as many anchors.
+        By default chosen among 1, 2, 5 and 10 on held-out answers, up to the number of anchors of
+        each benchmark.
 
     Other Parameters
     ----------------
     n_anchors : int
-        Of each benchmark, by default 100; all items where it has fewer.
+        Anchors per benchmark, by default 100; all items if it has fewer.
     how : {"clusters", "random", "discrimination", "design", "information"}
-        As for `choose_anchors`.
+        Rule of `choose_anchors`.
     source : mapping, optional
         Where the responses came from.
     progress : bool
         Show progress bars, if stderr is a terminal.
     announce : callable, optional
-        Told what is being done, before it is.
+        Called with a description of each step before it starts.
 
     Returns
     -------
@@ -102,13 +102,13 @@ def create_suite(
     Raises
     ------
     ResponseError
-        If the folder holds anything, the responses will not do, or a benchmark has fewer items or
+        If the folder is not empty, the responses are unusable, or a benchmark has fewer items or
         anchors than there are abilities.
 
     Notes
     -----
-    What predictions from anchors miss beyond the model is measured on the same subjects that
-    calibrated the items, so it is a little too small.
+    The errors of predictions from anchors beyond the model are measured on the same subjects that
+    calibrated the items, so they are slightly underestimated.
 
     References
     ----------
@@ -118,7 +118,7 @@ def create_suite(
     check_new(folder)
     if len(benchmarks) != responses.n_items:
         raise ResponseError(
-            f"{responses.n_items} items and {len(benchmarks)} benchmarks; give one an item"
+            f"{responses.n_items} items but {len(benchmarks)} benchmarks; give one per item"
         )
     of = Growth(**options)
     n_anchors, tell = of.n_anchors, of.tell
@@ -134,7 +134,7 @@ def create_suite(
     tell(_calibrating(responses.n_items, responses, n_abilities))
     point = fit_mirt(responses, n_abilities=n_abilities)
     known = KnownItems.from_estimate(point)
-    tell("choosing anchors, and measuring what they miss")
+    tell("choosing anchors, and measuring their prediction errors")
     items = with_anchors(known, benchmarks, n_anchors, how=of.how, key=of_anchors)
     step = BankStep(
         "create",
@@ -156,17 +156,17 @@ def add_benchmark(
     key: Key,
     **options: Any,
 ) -> ItemBank:
-    """Add a benchmark to a suite by fixed-parameter calibration: what was there never moves.
+    """Add a benchmark to a suite by fixed-parameter calibration: existing items never change.
 
     Parameters
     ----------
     folder : Path
-        Of the bank.
+        Folder of the bank.
     name : str
-        The benchmark's.
+        Name of the benchmark.
     responses : Responses
-        To its items, of subjects whose answers to anchors the bank holds, or that answered some
-        of these here.
+        Responses to its items, from subjects that also answered anchors of the bank, either
+        earlier or in these responses.
     key : jax.random.key or int
     **options
         ``n_anchors``, ``how``, ``source``, ``progress`` and ``announce``, as for `create_suite`.
@@ -174,18 +174,18 @@ def add_benchmark(
     Returns
     -------
     ItemBank
-        With the benchmark.
+        The bank with the new benchmark.
 
     Raises
     ------
     ResponseError
-        If the benchmark or one of its items is there already, no subject is shared, or there are
-        fewer new items or anchors than abilities.
+        If the bank already has the benchmark or one of its items, no subject is shared, or there
+        are fewer new items or anchors than abilities.
 
     Notes
     -----
-    The bank keeps whether the benchmark measures something new, by `measure_novelty`, and what
-    predictions of it from anchors miss, both for a later review and for scores.
+    The bank records whether the benchmark measures something new (see `measure_novelty`), for
+    reviews, and the errors of its predictions from anchors, for scores.
 
     References
     ----------
@@ -208,7 +208,7 @@ def add_benchmark(
     tell(_calibrating(len(new), responses, bank.n_abilities))
     point = calibrate_items(joined, bank.items)
     everything = KnownItems.from_estimate(point)
-    tell("choosing anchors, and measuring what they miss")
+    tell("choosing anchors, and measuring their prediction errors")
     items = with_anchors(everything.select(new), labels, of.n_anchors, how=of.how, key=of_anchors)
     figures = _excess_of_new(bank, everything, items, joined, of_excess, progress=of.progress)
     tell("predicting held-out answers, to see whether the benchmark measures something new")
@@ -240,7 +240,7 @@ def _excess_of_new(
     *,
     progress: bool,
 ) -> dict[str, float]:
-    """Measure what anchors of old and new benchmarks miss of the new one."""
+    """Measure the errors of predicting the new benchmark from the anchors of all benchmarks."""
     (name,) = items.benchmark_names
     homes = dict(zip(bank.items.names, bank.benchmarks, strict=True))
     labels = [homes.get(item, name) for item in everything.names]

@@ -17,7 +17,7 @@ from bayesirt.names import first_few, one_line
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ItemBank:
-    """All that a bank holds; steps that contradict each other are refused.
+    """The content of a bank; steps that contradict each other are refused.
 
     >>> known = KnownItems(("x", "y"), np.ones((2, 1)), np.zeros(2), np.zeros((2, 2, 2)))
     >>> items = BankItems(known, ("maths", "maths"), np.array([1.0, np.nan]))
@@ -32,8 +32,8 @@ class ItemBank:
         kinds = [step.kind for step in self.steps]
         if kinds.count("create") != 1 or kinds[0] != "create":
             raise ResponseError(
-                "the first step of a bank, and no other, must be of kind 'create'; further "
-                "benchmarks come by a step of kind 'add'"
+                "the first step of a bank, and no other, must be of kind 'create'; add further "
+                "benchmarks by a step of kind 'add'"
             )
         items: set[str] = set()
         benchmarks: set[str] = set()
@@ -60,7 +60,7 @@ class ItemBank:
         if items.known.n_abilities != self.n_abilities:
             raise ResponseError(
                 f"the items of step {name} have {items.known.n_abilities} abilities, those of the "
-                f"bank {self.n_abilities}; calibrate them with as many"
+                f"bank {self.n_abilities}; calibrate them with the same number"
             )
 
     @property
@@ -81,7 +81,7 @@ class ItemBank:
 
     @property
     def benchmarks(self) -> tuple[str, ...]:
-        """Each item's benchmark."""
+        """Benchmark of each item."""
         return tuple(name for items in self._item_steps() for name in items.benchmarks)
 
     @property
@@ -90,7 +90,7 @@ class ItemBank:
         return tuple(name for items in self._item_steps() for name in items.benchmark_names)
 
     def anchors(self, benchmark: str) -> dict[str, float]:
-        """Return a benchmark's anchors, with the share of the benchmark that each stands for."""
+        """Return a benchmark's anchors, with the share of the benchmark that each represents."""
         for items in self._item_steps():
             if benchmark in items.benchmark_names:
                 return items.anchors(benchmark)
@@ -126,7 +126,7 @@ class ItemBank:
 
     @property
     def history(self) -> pd.DataFrame:
-        """All scores that were ever given, each with its ``step``."""
+        """All scores so far, each with its ``step``."""
         tables = [
             step.scores.assign(step=name)
             for name, step in zip(self.step_names, self.steps, strict=True)
@@ -139,7 +139,7 @@ class ItemBank:
 
     @property
     def subjects(self) -> ReferenceSubjects | None:
-        """Reference subjects, each where it was placed last, with accuracies on all benchmarks."""
+        """Reference subjects with their latest abilities, and accuracies on all benchmarks."""
         place: dict[str, int] = {}
         placed = [step.subjects for step in self.steps if step.subjects is not None]
         for step in placed:
@@ -173,19 +173,19 @@ def _refuse_known(kind: str, names: Collection[str], known: Collection[str]) -> 
         shown = first_few([repr(one_line(name)) for name in again], 5)
         raise ResponseError(
             f"{kind} {shown} {'is' if len(again) == 1 else 'are'} in the bank already, where "
-            f"nothing is changed; rename or drop what is not new"
+            f"nothing can change; rename or drop what is not new"
         )
 
 
 def _check_step(
     name: str, step: BankStep, benchmarks: Collection[str], anchors: Collection[str]
 ) -> None:
-    """Refuse what refers to benchmarks or anchors that are not in the bank by then."""
+    """Refuse a step that refers to benchmarks or anchors which are not yet in the bank."""
     scored = [] if step.scores is None else step.scores["benchmark"].unique().tolist()
     for benchmark in (*scored, *step.figures):
         if benchmark not in benchmarks:
             raise ResponseError(
-                f"step {name} tells of benchmark {one_line(benchmark)!r}, which is not in the "
+                f"step {name} refers to benchmark {one_line(benchmark)!r}, which is not in the "
                 f"bank; add it first"
             )
     answered = [] if step.answers is None else step.answers["item"].unique().tolist()
@@ -203,5 +203,5 @@ def _refuse_contradiction(answers: pd.DataFrame) -> None:
         row = answers.iloc[int(np.argmax(again))]
         raise ResponseError(
             f"subject {one_line(row['subject'])!r} answered item {one_line(row['item'])!r} "
-            f"otherwise in an earlier step; give the subject another name if it has changed"
+            f"differently in an earlier step; give the subject another name if it has changed"
         )

@@ -1,4 +1,4 @@
-"""One writer at a time: a lock that ends with its process."""
+"""Lock for a single writer, released when its process ends."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
 LOCK = "bank.lock"
-"""The file stays where it is: only the lock on it counts."""
+"""The file is never removed; only the lock on it counts."""
 
 
 @contextmanager

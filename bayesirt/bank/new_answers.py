@@ -1,6 +1,6 @@
 """Answers of new subjects to calibrated items, from a table, from logs or by name.
 
-A table may hold one subject with one answer, which is too little to rank and so no `Responses`.
+A table may hold one subject with a single answer, which is too little for `Responses`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ from bayesirt.inference.ability_belief import Answers
 from bayesirt.names import first_few, one_line
 
 NAMELESS = "the subject"
-"""Whose answers are in a file that names no subject."""
+"""Name of the subject of a file that names none."""
 
 
 def answers_of(
@@ -41,7 +41,7 @@ def answers_of(
     items: Sequence[str],
     lengths: Mapping[str, float] | None = None,
 ) -> Answers:
-    """Take answers by the names of their items.
+    """Make `Answers` from scores by item name.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def answers_of(
     items : sequence of str
         Names of the calibrated items.
     lengths : mapping of str to float, optional
-        Lengths, or times, above 0; items may be missing.
+        Lengths or times above 0; items may be missing.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def answers_of(
     Raises
     ------
     ResponseError
-        At the first item that was not calibrated, and for scores and lengths that are none.
+        If an item was not calibrated, or a score or length is invalid.
 
     Examples
     --------
@@ -88,28 +88,28 @@ def read_answers(
     Parameters
     ----------
     path : Path
-        A table: long, with columns found by their common names, or wide; in any format of
+        A long table, with columns detected by their common names, or a wide one, in any format of
         `bayesirt.data.readers.read_responses`. A long table without subjects holds the answers of
         one. Or a log of a harness, or a folder of logs, from which items that were not calibrated
         are left out.
     items : sequence of str
         Names of the calibrated items.
     scale : Scale, optional
-        What calibrated answers are, where they are not right or wrong: `Posterior.answers`.
+        Kind of calibrated answers, if not right and wrong: `Posterior.answers`.
     **options
-        ``duplicates``, ``threshold`` and, of logs, ``metric``, ``filter`` and ``skip_damaged``, as
-        `bayesirt.data.readers.read_responses` takes them.
+        ``duplicates``, ``threshold`` and, for logs, ``metric``, ``filter`` and ``skip_damaged``, as
+        in `bayesirt.data.readers.read_responses`.
 
     Returns
     -------
     dict of str to Answers
-        By subject, in the order of the file; one whose cells are all empty has no answers.
+        Answers by subject, in the order of the file; a subject with only empty cells has none.
 
     Raises
     ------
     ResponseError
-        If the file cannot be read, a table names items that were not calibrated, or logs name no
-        others.
+        If the file cannot be read, a table names items that were not calibrated, or logs name only
+        such items.
     """
     return read_found_answers(path, items, Reading(**options), scale)[0]
 
@@ -117,10 +117,7 @@ def read_answers(
 def read_found_answers(
     path: Path, items: Sequence[str], reading: Reading, scale: Scale | None = None
 ) -> tuple[dict[str, Answers], FoundLogs | None]:
-    """Read the answers of new subjects, and say what was found where these are logs.
-
-    As `read_answers` returns them. None for a table.
-    """
+    """Read answers as `read_answers` does, and return a report on logs, or None for a table."""
     if scale is not None:
         reading = _on_scale(path, reading)
     elif are_logs(path, reading):
@@ -134,7 +131,7 @@ def read_found_answers(
 
 
 def _on_scale(path: Path, reading: Reading) -> Reading:
-    """Refuse what makes answers right or wrong where calibrated ones are not."""
+    """Refuse a threshold and logs, as these make answers right or wrong and calibrated ones are not."""
     if reading.threshold is not None or are_logs(path, reading):
         what = "logs hold" if reading.threshold is None else "--threshold makes"
         raise ResponseError(
@@ -152,12 +149,12 @@ def _read_logs(
     known = runs["item"].isin(items)
     if not known.any():
         raise ResponseError(
-            f"{one_line(str(path), 200)} holds no answer to an item that was calibrated, but to "
-            f"others, such as {one_line(runs['item'].iloc[0])!r}; name other logs"
+            f"{one_line(str(path), 200)} holds no answer to a calibrated item, only to others, "
+            f"such as {one_line(runs['item'].iloc[0])!r}; name other logs"
         )
     others = runs.loc[~known, "benchmark"].value_counts()
     left_out = tuple(
-        LeftOut(str(name), "answer", int(n), "of items that were not calibrated")
+        LeftOut(str(name), "answer", int(n), "to items that were not calibrated")
         for name, n in others.items()
     )
     found = replace(found, left_out=(*found.left_out, *left_out))
@@ -205,9 +202,9 @@ def _collect(
     duplicates: str,
     what: float | Scale | None,
 ) -> dict[str, Answers]:
-    """Check the rows of a long table, and gather each subject's.
+    """Check the rows of a long table, and collect the answers of each subject.
 
-    What scores are: on a scale, or right at or above a threshold.
+    `what` is the scale of scores, or the threshold at or above which they are right.
     """
     subject, subjects = np.zeros(len(frame), np.int32), [NAMELESS]
     if "subject" in roles:
@@ -236,7 +233,7 @@ def _collect(
 def _positions(
     codes: NDArray[np.int32], names: Sequence[str], items: Sequence[str]
 ) -> NDArray[np.int32]:
-    """Return where the items of rows stand among the calibrated ones."""
+    """Return the positions of the rows' items among the calibrated ones."""
     place = {name: k for k, name in enumerate(items)}
     unknown = [name for name in names if name not in place]
     if unknown:

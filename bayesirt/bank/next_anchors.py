@@ -1,4 +1,4 @@
-"""Adaptive anchors: which items of a bank a new subject had best answer next."""
+"""Adaptive anchors: which items of a bank a new subject should answer next."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ _HALF_WIDTH = float(ndtri(TAILS[1]))
 
 
 class ScoreSoFar(NamedTuple):
-    """What is known of a subject's score on the whole suite."""
+    """Estimate of a subject's score on the whole suite."""
 
     # Mean over the benchmarks.
     mean: float
@@ -40,7 +40,7 @@ class ScoreSoFar(NamedTuple):
     # Ends of the 90% interval.
     low: float
     high: float
-    n_answers: int  # To items of the bank, those included that it keeps.
+    n_answers: int  # Answers to items of the bank, including those that the bank holds.
 
     def stops(self, width: float) -> bool:
         """Return whether the interval is shorter than `width`, a share of the suite."""
@@ -48,7 +48,7 @@ class ScoreSoFar(NamedTuple):
         return self.high - self.low < width
 
     def to_text(self, stop_width: float | None = None) -> str:
-        """Return in plain words what is known, and whether it is enough."""
+        """Return the estimate in words, and whether it is precise enough."""
         text = (
             f"{self.mean:.1%} of the suite ({LEVEL:.0%} interval {self.low:.1%} to "
             f"{self.high:.1%}) {after_answers(self.n_answers)}."
@@ -61,25 +61,26 @@ class ScoreSoFar(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NextAnchors:
-    """Items that a subject has not answered, those first that tell most of its score."""
+    """Items that a subject has not answered, the most informative about its score first."""
 
     so_far: ScoreSoFar
-    # One row an item: item; benchmark; anchor, whether it is one of its benchmark's; p_right, the
-    # probability of a right answer; sd, of the suite score as expected after the item.
+    # One row per item: item; benchmark; anchor, whether it is an anchor of its benchmark; p_right,
+    # the probability of a right answer; sd, the standard deviation of the suite score expected
+    # after the item.
     summary: pd.DataFrame
 
     def __repr__(self) -> str:
         return f"<NextAnchors: {self.to_text()}>"
 
     def to_text(self, stop_width: float | None = None) -> str:
-        """Return the best item and what it would bring; nothing if the rule says to stop."""
+        """Return the best item and its expected gain, or an empty string if it is time to stop."""
         if stop_width is not None and self.so_far.stops(stop_width):
             return ""
         best = self.summary.iloc[0]
         return (
-            f"Next: {one_line(best['item'])} of {one_line(best['benchmark'])}, with a chance of "
-            f"{best['p_right']:.0%} to be right; the standard deviation of the score is expected "
-            f"to go from {100 * self.so_far.sd:.2f} to {100 * best['sd']:.2f} points."
+            f"Next: {one_line(best['item'])} of {one_line(best['benchmark'])}, with a "
+            f"{best['p_right']:.0%} chance of a right answer; the standard deviation of the score "
+            f"is expected to go from {100 * self.so_far.sd:.2f} to {100 * best['sd']:.2f} points."
         )
 
 
@@ -90,36 +91,36 @@ def suggest_anchors(
     key: Key,
     subject: str | None = None,
 ) -> dict[str, NextAnchors]:
-    """Suggest which items of a bank subjects had best answer next.
+    """Suggest which items of a bank subjects should answer next.
 
     Parameters
     ----------
     bank : ItemBank
     answers : mapping of str to Answers, optional
-        By subject, as `bayesirt.bank.new_answers.read_answers` returns them for the bank's items;
-        those that the bank keeps of the same subject are added.
+        Answers by subject, as `bayesirt.bank.new_answers.read_answers` returns them for the bank's
+        items. Answers of the same subject in the bank are added.
     key : jax.random.key or int
-        Of the abilities that expectations are taken over.
+        Key for the draws of abilities that expectations are taken over.
     subject : str, optional
-        Only this one; without `answers`, one that the bank knows or that has not begun.
+        Use only this subject; without `answers`, one in the bank or one without any answers.
 
     Returns
     -------
     dict of str to NextAnchors
-        By subject.
+        Suggestions by subject.
 
     Raises
     ------
     ResponseError
-        If there is no such subject, its answer is not the one that the bank keeps, or it has
+        If there is no such subject, an answer contradicts the one in the bank, or the subject has
         answered all items.
 
     Notes
     -----
-    The order is that of `bayesirt.bank.suite.next_items.prospects`; all items may be asked, for one
-    that is no anchor tells of abilities too. The interval is normal, with the errors of abilities,
-    items and chance, and those beyond the model that were measured on reference subjects;
-    `score_answers` gives one by draws.
+    Items are ordered by `bayesirt.bank.suite.next_items.prospects`. Any item may be suggested, as
+    items that are not anchors are informative about abilities too. The interval is normal, and
+    covers the errors of abilities, items and chance, and those beyond the model that were measured
+    on reference subjects; `score_answers` computes an interval from draws.
     """
     key = as_key(key)
     given = dict(answers or {})
@@ -142,7 +143,7 @@ def suggest_anchors(
 def _matrices(
     bank: ItemBank, answers: Mapping[str, Answers], names: list[str]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return successes and trials of subjects, with what the bank keeps of them."""
+    """Return successes and trials of subjects, including their answers in the bank."""
     place = {item: j for j, item in enumerate(bank.items.names)}
     successes = np.zeros((len(names), len(place)), np.int64)
     trials = np.zeros_like(successes)
@@ -155,15 +156,15 @@ def _matrices(
         i, j = names.index(row.subject), place[row.item]
         if trials[i, j] and (successes[i, j], trials[i, j]) != (row.successes, row.trials):
             raise ResponseError(
-                f"subject {one_line(row.subject)!r} answered item {one_line(row.item)!r} otherwise "
-                f"in the bank; give the subject another name if it has changed"
+                f"subject {one_line(row.subject)!r} answered item {one_line(row.item)!r} "
+                f"differently in the bank; give the subject another name if it has changed"
             )
         successes[i, j], trials[i, j] = row.successes, row.trials
     return successes, trials
 
 
 def _beyond_model(bank: ItemBank, is_open: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return the variance of each subject's suite score that the model does not know of."""
+    """Return the variance of each subject's suite score beyond the model."""
     names = bank.benchmark_names
     belongs = np.asarray(bank.benchmarks, object)[:, None] == np.asarray(names, object)
     share = is_open @ (belongs / belongs.sum(0)) / len(names)

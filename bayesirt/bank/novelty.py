@@ -1,4 +1,4 @@
-"""Benchmarks that measure something which the suite's abilities do not hold."""
+"""Benchmarks that measure something which the suite's abilities do not capture."""
 
 from typing import Any, NamedTuple
 
@@ -26,25 +26,25 @@ from bayesirt.random_keys import host_random
 
 _FIGURES = ("n_held_out", "shared_log_score", "own_ahead", "own_ahead_se")
 _PARTS = 5
-"""Of the answers to an item, one of so many is held out."""
+"""One in this many answers to an item is held out."""
 _STANDARD_ERRORS, _LEAST = 1.645, 1.0
 _TOLERANCE = 1e-5
 
 
 def measure_novelty(responses: Responses, known: KnownItems, *, key: Array) -> dict[str, float]:
-    """Predict held-out answers with a new benchmark on the suite's abilities, and on its own.
+    """Compare predictions of a new benchmark from the suite's abilities and from its own ability.
 
-    `n_held_out`, answers; `shared_log_score`, their log predictive probability by fixed-parameter
-    calibration on the other answers; `own_ahead`, by how much they are predicted better where the
-    benchmark has one ability of its own, and the standard error of that over subjects,
-    `own_ahead_se`. Empty where too few subjects answered to hold any out.
+    Returns `n_held_out`, the number of held-out answers; `shared_log_score`, their log predictive
+    probability by fixed-parameter calibration on the other answers; `own_ahead`, the improvement if
+    the benchmark has one ability of its own; and its standard error over subjects, `own_ahead_se`.
+    Empty if too few subjects answered to hold any out.
 
-    Of the n answers to each item, new or known, by subjects that answered both, n/5 (rounded down)
-    are held out once. Apart, new items are predicted by a one-dimensional `fit_mirt` to their kept
-    answers, and known items by the suite's abilities given kept answers to known items. Known items
-    count too: calibration may bend abilities that few anchors hold to whatever the new benchmark
-    asks for, and then predicts it well, but no longer them. All scores integrate over what is not
-    known of items, and of abilities given them.
+    Of the n answers to each item, new or known, from subjects that answered both kinds, n/5
+    (rounded down) are held out once. With its own ability, new items are predicted by a
+    one-dimensional `fit_mirt` to their kept answers, and known items by the suite's abilities given
+    kept answers to known items. Known items count too: calibration may bend abilities that few
+    anchors determine towards the new benchmark, and then predicts it well but known items badly.
+    All scores integrate over the uncertainty of items, and of abilities given them.
 
     Habba et al. (2026), section 6.
     """
@@ -68,10 +68,9 @@ def measure_novelty(responses: Responses, known: KnownItems, *, key: Array) -> d
 
 
 def novelty(bank: ItemBank) -> pd.DataFrame:
-    """Return what was measured of each benchmark when it was added.
+    """Return the figures of `measure_novelty` that were recorded when benchmarks were added.
 
-    One row a benchmark, indexed by it: the figures of `measure_novelty`, NaN for the first
-    benchmarks and where none were measured.
+    One row per benchmark; NaN for the first benchmarks and where nothing was measured.
     """
     figures = {name: found for step in bank.steps for name, found in step.figures.items()}
     rows = [{x: figures.get(name, {}).get(x, np.nan) for x in _FIGURES} for name in
@@ -80,7 +79,7 @@ def novelty(bank: ItemBank) -> pd.DataFrame:
 
 
 def novelty_alarms(table: pd.DataFrame) -> list[Alarm]:
-    """Return an alarm for each benchmark that does better with an ability of its own."""
+    """Return an alarm for each benchmark that is predicted better with its own ability."""
     least = np.maximum(_STANDARD_ERRORS * table["own_ahead_se"], _LEAST)
     new = table[table["own_ahead"] > least]
     return [_alarm(str(name), row) for name, row in new.iterrows()]
@@ -88,16 +87,16 @@ def novelty_alarms(table: pd.DataFrame) -> list[Alarm]:
 
 def _alarm(name: str, row: pd.Series) -> Alarm:
     text = (
-        f"{one_line(name)} measures something that the suite's abilities do not hold: with an "
-        f"ability of its own, {row['n_held_out']:,.0f} held-out answers are predicted better, by "
-        f"{row['own_ahead']:.0f} in log score (standard error {row['own_ahead_se']:.0f}); do not "
-        f"trust predictions of it from other benchmarks, and make a new bank with more abilities."
+        f"{one_line(name)} measures something that the suite's abilities do not capture: an "
+        f"ability of its own improves the log score of {row['n_held_out']:,.0f} held-out answers "
+        f"by {row['own_ahead']:.0f} (standard error {row['own_ahead_se']:.0f}); do not trust "
+        f"predictions of it from other benchmarks, and make a new bank with more abilities."
     )
     return Alarm("novelty", name, None, text)
 
 
 def _held_out(table: pd.DataFrame, is_known: NDArray[np.bool_], key: Array) -> NDArray[np.bool_]:
-    """Return which answers to hold out; every subject keeps some of either kind."""
+    """Return which answers to hold out; every subject keeps some answers of each kind."""
     subjects = table["subject"]
     linked = subjects.isin(subjects[is_known]) & subjects.isin(subjects[~is_known])
     rows = table[linked].assign(
@@ -126,7 +125,7 @@ class _Fitted(NamedTuple):
 
 
 def _without_new(kept: pd.DataFrame, known: KnownItems) -> _Fitted:
-    """Return what kept answers to known items say of abilities."""
+    """Estimate abilities from kept answers to known items."""
     group = group_of(kept, known.names)
     return _Fitted(group.subjects, known, group_abilities(group, known))
 

@@ -14,8 +14,8 @@ LEAST_REFERENCE = 100
 def reference_subjects(bank: ItemBank) -> pd.DataFrame:
     """Count the subjects that each benchmark was calibrated with.
 
-    One row a benchmark, indexed by it: `n_reference`, subjects that answered its anchors when it
-    was calibrated and, where it was added, known anchors too. NaN where the bank keeps no answers.
+    One row per benchmark: `n_reference`, the subjects that answered its anchors when it was
+    calibrated and, if it was added later, also known anchors. NaN if the bank holds no answers.
 
     Habba et al. (2026), section 4.2.
     """
@@ -42,8 +42,8 @@ def reference_alarms(table: pd.DataFrame) -> list[Alarm]:
 def _alarm(name: str, n: int) -> Alarm:
     subjects = counted(n, "reference subject")
     text = (
-        f"{one_line(name)} was calibrated with {subjects}, where a diverse suite needs "
-        f"about {LEAST_REFERENCE}: predictions of it are wide, and may be off by more than they "
-        f"say; let more subjects answer it and the anchors, and calibrate it in a new bank."
+        f"{one_line(name)} was calibrated with {subjects}, but a diverse suite needs about "
+        f"{LEAST_REFERENCE}: its predictions have wide intervals, and may be off by more than "
+        f"these; have more subjects answer it and the anchors, and calibrate it in a new bank."
     )
     return Alarm("reference", name, None, text)

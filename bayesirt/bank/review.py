@@ -1,4 +1,4 @@
-"""A review of an item bank: what its keeper should look at."""
+"""Review of an item bank: anchors and benchmarks that need attention."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,20 +21,20 @@ from bayesirt.random_keys import Key, as_key
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BankReview:
-    """What answers to anchors say of a bank by now.
+    """Result of `review_bank`.
 
     Attributes
     ----------
     anchors : DataFrame
-        One row an anchor, the most alarming first, as by `anchor_drift`.
+        One row per anchor, the most alarming first, as in `anchor_drift`.
     benchmarks : DataFrame
-        One row a benchmark, in the bank's order: `benchmark`, `n_items`, `n_anchors`, `n_alarms`,
+        One row per benchmark, in the bank's order: `benchmark`, `n_items`, `n_anchors`, `n_alarms`,
         and the columns of `reference_subjects`, `benchmark_drift`, `saturation` and `novelty`.
     n_recent : int
-        Subjects that were scored and are no reference subjects.
+        Number of subjects that were scored and are not reference subjects.
     alarms : tuple of Alarm
-        Of benchmarks as a whole, then of anchors, the most alarming first, then of what benchmarks
-        measure and of their calibration.
+        Alarms on drift of whole benchmarks, then of anchors, the most alarming first; then on
+        saturation, novelty and calibration of benchmarks.
     """
 
     anchors: pd.DataFrame
@@ -46,23 +46,23 @@ class BankReview:
         return f"<BankReview: {self.n_recent} recent subjects, {len(self.alarms)} alarms>"
 
     def to_text(self) -> str:
-        """Return what was looked at in a sentence, and each alarm in one."""
+        """Return the headline, and one line for each alarm."""
         return "\n".join([self.headline, *(alarm.sentence for alarm in self.alarms)])
 
     @property
     def headline(self) -> str:
-        """What was looked at, and how many alarms there are."""
+        """Number of alarms, and the answers that they are based on."""
         n = len(self.alarms)
         found = counted(n, "alarm") if n else "no alarm"
         if not self.n_recent:
             return (
-                f"{found.capitalize()}. No recent subjects: whether anchors still hold shows once "
-                f"new subjects are scored."
+                f"{found.capitalize()}. No recent subjects: anchors can be checked once new "
+                f"subjects are scored."
             )
         subjects = counted(self.n_recent, "recent subject")
-        text = f"{found.capitalize()}, by answers of {subjects} to {len(self.anchors):,} anchors."
+        text = f"{found.capitalize()} from answers of {subjects} to {len(self.anchors):,} anchors."
         if len(self.benchmarks) == 1:
-            return f"{text} Whether the benchmark as a whole holds cannot be told without another."
+            return f"{text} The benchmark as a whole cannot be checked without another benchmark."
         if self.benchmarks["drift_p"].isna().all():
             return f"{text} Too few subjects answered several benchmarks to compare them as wholes."
         return text
@@ -71,7 +71,7 @@ class BankReview:
 def review_bank(
     bank: ItemBank, *, key: Key, announce: Callable[[str], None] | None = None
 ) -> BankReview:
-    """Look for anchors that drift, and for benchmarks that leaked, are outgrown or measure else.
+    """Look for drifting anchors, and for leaked, saturated or novel benchmarks.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def review_bank(
     key : jax.random.key or int
         The same key gives the same review.
     announce : callable, optional
-        Told what is being done, before it is.
+        Called with a description of each step before it starts.
 
     Returns
     -------
@@ -87,10 +87,10 @@ def review_bank(
 
     Notes
     -----
-    Recent subjects are those that were scored, reference subjects those that benchmarks were
-    calibrated with. Each of the two kinds of drift is tested so that an honest bank raises any
-    alarm of the kind in at most one review of twenty (Holm); a benchmark that measures nothing new
-    raises that alarm one time in twenty.
+    Recent subjects are those that were scored; reference subjects are those that benchmarks were
+    calibrated with. For each of the two kinds of drift, a bank without drift raises any alarm in at
+    most one review out of twenty (Holm). A benchmark that measures nothing new raises the alarm
+    for novelty one time in twenty.
 
     References
     ----------
@@ -139,7 +139,7 @@ def review_bank(
 
 
 def _abilities(groups: AnchorGroups) -> tuple[Abilities | None, Abilities | None]:
-    """Return abilities of recent subjects, and of all."""
+    """Return the abilities of recent subjects, and of all subjects."""
     found = [
         group_abilities(group, groups.items) if group.subjects else None
         for group in (groups.recent, groups.reference)

@@ -16,22 +16,22 @@ from bayesirt.estimators.normal_beliefs import Abilities, Items
 from bayesirt.names import one_line
 
 SATURATED = 0.95
-"""Proportion correct from which a benchmark, or an item, hardly tells the best subjects apart."""
+"""Proportion correct from which a benchmark or item hardly distinguishes the best subjects."""
 
 LEAST_BEST = 5
-"""Subjects that count as the best, where a tenth are fewer."""
+"""Fewest subjects that count as the best, if a tenth are fewer."""
 
 _N_DRAWS = 100
 _COLUMNS = ["n_best", "best_accuracy", "p_saturated", "easy_share"]
 
 
 def saturation(bank: ItemBank, abilities: Abilities, *, key: Array) -> pd.DataFrame:
-    """Predict how much of each benchmark the best subjects get right.
+    """Predict the proportion correct of the best subjects on each benchmark.
 
-    One row a benchmark, indexed by it: `n_best` (the best tenth of all subjects by expected suite
-    score, at least 5), `best_accuracy` (their mean proportion correct of all items, expected),
-    `p_saturated` (the probability that it is .95 or more) and `easy_share` (of its items, that they
-    are expected to get right with .95 or more).
+    Returns one row per benchmark: `n_best` (the best tenth of all subjects by expected suite score,
+    at least 5), `best_accuracy` (their expected mean proportion correct over all items),
+    `p_saturated` (the probability that it is .95 or more) and `easy_share` (the share of items that
+    they are expected to get right with probability .95 or more).
 
     Each draw has its own abilities, given answers to anchors, and its own items.
     """
@@ -53,12 +53,12 @@ def saturation(bank: ItemBank, abilities: Abilities, *, key: Array) -> pd.DataFr
 
 
 def no_subjects(bank: ItemBank) -> pd.DataFrame:
-    """Return the table of `saturation` of a bank that knows no subjects: all NaN."""
+    """Return the table of `saturation` for a bank without subjects: all NaN."""
     return pd.DataFrame(np.nan, pd.Index(bank.benchmark_names, name="benchmark"), _COLUMNS)
 
 
 def saturation_alarms(table: pd.DataFrame) -> list[Alarm]:
-    """Return an alarm for each benchmark that is more probably saturated than not."""
+    """Return an alarm for each benchmark that is saturated with probability above one half."""
     saturated = table[table["p_saturated"] > 0.5]
     return [_alarm(str(name), row) for name, row in saturated.iterrows()]
 
@@ -68,7 +68,7 @@ def _alarm(name: str, row: pd.Series) -> Alarm:
         f"{one_line(name)} is saturated: its best {row['n_best']:,.0f} subjects are expected to "
         f"get {row['best_accuracy']:.1%} right ({SATURATED:.0%} or more with probability "
         f"{row['p_saturated']:.2f}), and {row['easy_share']:.0%} of its items nearly always; add "
-        f"a harder benchmark, for this one hardly tells the best apart."
+        f"a harder benchmark, as this one hardly distinguishes the best."
     )
     return Alarm("saturation", name, None, text)
 
@@ -93,7 +93,7 @@ def _draws(
     roots: Float[Array, "item parameter parameter"],
     keys: Array,
 ) -> Float[Array, "draw item"]:
-    """Return draws of the share of subjects that get each item right, in expectation."""
+    """Return draws of the expected share of subjects that get each item right."""
     return jax.lax.map(partial(_one_draw, abilities, items, roots), keys)
 
 

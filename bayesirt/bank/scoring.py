@@ -25,17 +25,17 @@ from bayesirt.random_keys import Key, as_key
 class NewScores:
     """Scores of new subjects on a suite, predicted from their answers to anchors."""
 
-    summary: pd.DataFrame  # One row a subject and benchmark, as in `SuiteScores.summary`.
-    # One row a subject, as in `SuiteScores.suite`; ranks are among all subjects that the bank
-    # holds answers of.
+    summary: pd.DataFrame  # One row per subject and benchmark, as in `SuiteScores.summary`.
+    # One row per subject, as in `SuiteScores.suite`; ranks are among all subjects with answers in
+    # the bank.
     suite: pd.DataFrame
-    n_ranked: int  # Those subjects, the new ones included.
+    n_ranked: int  # Number of those subjects, including the new ones.
 
     def __repr__(self) -> str:
         return f"<NewScores: {len(self.suite)} subjects among {self.n_ranked}>"
 
     def to_text(self) -> str:
-        """Return a sentence for each subject."""
+        """Return a line for each subject."""
         return "\n".join(self._sentence(row) for _, row in self.suite.iterrows())
 
     def _sentence(self, row: pd.Series) -> str:
@@ -62,14 +62,14 @@ def score_answers(
     progress: bool = False,
     announce: Callable[[str], None] | None = None,
 ) -> NewScores:
-    """Score new subjects by their answers to anchors, and keep answers and scores in the bank.
+    """Score new subjects from their answers to anchors, and store answers and scores in the bank.
 
     Parameters
     ----------
     folder : Path
-        Of the bank.
+        Folder of the bank.
     answers : DataFrame
-        Columns subject, item, successes, trials: one row an answer to an item of the bank.
+        One row per answer to an item of the bank: columns subject, item, successes, trials.
     key : jax.random.key or int
         The same key gives the same scores.
     n_draws : int
@@ -78,7 +78,7 @@ def score_answers(
     progress : bool
         Show a progress bar, if stderr is a terminal.
     announce : callable, optional
-        Told what is being done, before it is.
+        Called with a description of each step before it starts.
 
     Returns
     -------
@@ -87,13 +87,13 @@ def score_answers(
     Raises
     ------
     ResponseError
-        If an item is not the bank's, a subject's answer is not the one that the bank holds, or
-        another process writes to the bank.
+        If an item is not in the bank, an answer contradicts the one in the bank, or another process
+        is writing to the bank.
 
     Notes
     -----
-    Subjects are placed one by one given fixed items, so scores that were given before do not
-    move. Only answers to anchors are kept.
+    Each subject's abilities are estimated separately with fixed items, so earlier scores do not
+    change. Only answers to anchors are stored.
     """
     key = as_key(key)
     bank = read_bank(folder)
@@ -132,10 +132,7 @@ def score_answers(
 
 
 def answers_table(answers: Mapping[str, Answers], items: Sequence[str]) -> pd.DataFrame:
-    """Return answers of new subjects one row each, as `score_answers` takes them.
-
-    Columns subject, item, successes, trials.
-    """
+    """Return answers of new subjects as a table with one row each, as `score_answers` takes it."""
     names, tables = np.asarray(items, object), []
     for subject, own in answers.items():
         if not len(own.item):

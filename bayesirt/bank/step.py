@@ -1,4 +1,4 @@
-"""What one step adds to an item bank: calibrated items with their anchors, or scores."""
+"""Steps of an item bank, which add calibrated items with their anchors, or scores."""
 
 import json
 from dataclasses import dataclass, field
@@ -23,9 +23,8 @@ class BankItems:
     """Calibrated items of one or several benchmarks, with the anchors among them."""
 
     known: KnownItems
-    benchmarks: tuple[str, ...]  # Each item's benchmark.
-    # shape (item,). Share of its benchmark that an anchor stands for; NaN for items that are no
-    # anchors.
+    benchmarks: tuple[str, ...]  # Benchmark of each item.
+    # shape (item,). Share of its benchmark that an anchor represents; NaN for other items.
     weights: NDArray[np.float64]
 
     def __post_init__(self) -> None:
@@ -34,14 +33,14 @@ class BankItems:
             raise ResponseError("a benchmark needs at least one item")
         for name, length in (("benchmarks", len(self.benchmarks)), ("weights", len(self.weights))):
             if length != n:
-                raise ResponseError(f"{n} items, but {length} `{name}`; give each item its own")
+                raise ResponseError(f"{n} items, but {length} `{name}`; give one per item")
         check_names(self.benchmark_names, "benchmark")
         for benchmark in self.benchmark_names:
             weights = np.array(list(self.anchors(benchmark).values()))
             if not ((weights > 0).all() and abs(weights.sum() - 1) < _ROUNDING):
                 raise ResponseError(
                     f"the weights of the {len(weights)} anchors of benchmark "
-                    f"{one_line(benchmark)!r} must be above 0 with sum 1; their sum is "
+                    f"{one_line(benchmark)!r} must be above 0 and sum to 1; their sum is "
                     f"{weights.sum():.12g}"
                 )
 
@@ -68,8 +67,8 @@ class ReferenceSubjects:
     names: tuple[str, ...]
     theta: NDArray[np.float64]  # shape (subject, ability). On the bank's scale.
     covariance: NDArray[np.float64]  # shape (subject, ability, ability)
-    # shape (subject, benchmark). Share of each benchmark's items answered rightly; NaN where not
-    # all were answered.
+    # shape (subject, benchmark). Proportion correct of each benchmark; NaN unless all its items
+    # were answered.
     accuracy: NDArray[np.float64]
 
     def __post_init__(self) -> None:
@@ -93,21 +92,21 @@ class ReferenceSubjects:
 
 @dataclass(frozen=True, eq=False)
 class BankStep:
-    """What one step adds; tables are copied, and dictionaries kept as JSON keeps them."""
+    """One step of a bank; tables are copied, and dictionaries converted as by JSON."""
 
-    kind: StepKind  # The bank's first benchmarks, further ones, or scores of subjects.
+    kind: StepKind  # The first benchmarks, further ones, or scores of subjects.
     items: BankItems | None = None  # None in a step that scores.
     subjects: ReferenceSubjects | None = None  # None in a step that scores.
-    # Of reference or scored subjects to anchors: `ANSWER_COLUMNS`, as by `Responses.to_long`.
+    # Answers of reference or scored subjects to anchors: `ANSWER_COLUMNS` of `Responses.to_long`.
     answers: pd.DataFrame | None = None
-    # Of a step that scores: `SCORE_COLUMNS` and any others, of numbers, text or booleans.
+    # In a step that scores: `SCORE_COLUMNS` and any others, of numbers, text or booleans.
     scores: pd.DataFrame | None = None
-    # What was measured of each benchmark, by name.
+    # Measurements of each benchmark, by name.
     figures: dict[str, dict[str, float]] = field(default_factory=dict)
-    # What was chosen, and where the answers came from.
+    # The chosen options, and where the answers came from.
     settings: dict[str, Any] = field(default_factory=dict)
     source: dict[str, Any] = field(default_factory=dict)
-    # Of the packages that the numbers depend on.
+    # Versions of the packages that the numbers depend on.
     versions: dict[str, Any] = field(default_factory=versions)
 
     def __post_init__(self) -> None:
@@ -136,19 +135,19 @@ def _check_parts(step: BankStep) -> None:
         raise ResponseError(f"a step of kind {step.kind!r} must have `{wanted}`")
     for name in others:
         if getattr(step, name) is not None:
-            raise ResponseError(f"a step of kind {step.kind!r} has no `{name}`; leave them out")
+            raise ResponseError(f"a step of kind {step.kind!r} has no `{name}`; leave it out")
     if step.items is None or step.subjects is None:
         return
     theta, accuracy = step.subjects.theta.shape[1], step.subjects.accuracy.shape[1]
     if theta != step.items.known.n_abilities:
         raise ResponseError(
-            f"reference subjects have {theta} abilities, items {step.items.known.n_abilities}; "
-            f"place the subjects with these items"
+            f"reference subjects have {theta} abilities, but items have "
+            f"{step.items.known.n_abilities}; estimate the subjects' abilities with these items"
         )
     if accuracy != len(step.items.benchmark_names):
         raise ResponseError(
-            f"reference subjects have accuracies on {accuracy} benchmarks, the items are of "
-            f"{len(step.items.benchmark_names)}; give one column a benchmark, in their order"
+            f"reference subjects have accuracies on {accuracy} benchmarks, but the items belong to "
+            f"{len(step.items.benchmark_names)}; give one column per benchmark, in their order"
         )
 
 
@@ -157,7 +156,7 @@ def _as_json(values: dict[str, Any], name: str) -> Any:
         kept = json.loads(json.dumps(values, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
         raise ResponseError(
-            f"`{name}` of a step cannot be kept as JSON ({one_line(str(error), 120)}); give it "
+            f"`{name}` of a step cannot be stored as JSON ({one_line(str(error), 120)}); use only "
             f"text, finite numbers, lists and dictionaries"
         ) from error
     if not isinstance(kept, dict):

@@ -1,4 +1,4 @@
-"""Tables of an item bank: answers to anchors, and scores, as they are kept."""
+"""Tables that an item bank stores: answers to anchors, and scores."""
 
 from collections.abc import Callable, Sequence
 
@@ -24,7 +24,7 @@ _KEPT = (
 
 
 def clean_answers(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return answers as a bank keeps them.
+    """Return answers as a bank stores them.
 
     >>> row = {"subject": "s", "item": 7, "successes": 1.0, "trials": 1, "run": "a"}
     >>> clean_answers(pd.DataFrame([row])).to_dict("records")
@@ -49,7 +49,7 @@ def clean_answers(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def clean_scores(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return scores as a bank keeps them.
+    """Return scores as a bank stores them.
 
     >>> row = {"subject": "s", "benchmark": 7, "accuracy": 1, "low": 0.5, "high": 1}
     >>> clean_scores(pd.DataFrame([row])).to_dict("records")
@@ -72,7 +72,7 @@ def clean_scores(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def to_arrow(frame: pd.DataFrame, what: str) -> pa.Table:
-    """Return a table's columns as Parquet keeps them."""
+    """Convert a table to Arrow, and refuse columns of mixed or unsupported types."""
     columns = {}
     for name, values in frame.items():
         try:
@@ -83,7 +83,7 @@ def to_arrow(frame: pd.DataFrame, what: str) -> pa.Table:
             column = column.dictionary_decode()
         if column is None or not any(is_kept(column.type) for is_kept in _KEPT):
             raise ResponseError(
-                f"the column `{one_line(str(name))}` of the {what} cannot be kept; let it hold "
+                f"the column `{one_line(str(name))}` of the {what} cannot be stored; it must hold "
                 f"only numbers, only text or only booleans"
             )
         columns[name] = column
@@ -91,7 +91,7 @@ def to_arrow(frame: pd.DataFrame, what: str) -> pa.Table:
 
 
 def _with_names(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    """Return a copy with plain rows, and with names as text in some columns."""
+    """Return a copy with numbered rows, and with names as text in some columns."""
     table = table.reset_index(drop=True)
     for name in columns:
         codes, unique = encode_names(table[name], name)
@@ -101,7 +101,7 @@ def _with_names(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
 
 
 def _place(table: pd.DataFrame, first: str, second: str) -> Callable[[int], str]:
-    """Return what says in words where a row of two names stands."""
+    """Return a function that locates rows in words by two names."""
     names = table[first].tolist(), table[second].tolist()
 
     def where(row: int) -> str:

@@ -195,7 +195,7 @@ FOLDERS: dict[str, tuple[Write, str]] = {
     ),
     "a pipe beside a log": (
         folder(answers("m", 1, 0), lambda root: pipe(f"x{DATED}")(root / "m")),
-        f"its companion file x{DATED}: it is not a regular file",
+        "its companion file x_2026-11-21T10-58-10.577750.json: it is not a regular file",
     ),
     "a log in a folder that is not UTF-8": (
         folder(answers(os.fsdecode(b"\xff"), 1, 0), answers("b", 0, 1)),

@@ -95,7 +95,7 @@ def test_suite_is_created_grows_and_scores_new_subjects(cli: Cli, tmp_path: Path
     before = {p: p.read_bytes() for p in suite.rglob("*") if p.is_file()}
     shown = cli("bank", "review", suite)
     assert shown.code == 0
-    assert "alarms, by answers of 4 recent subjects to 24 anchors." in shown.words
+    assert "alarms from answers of 4 recent subjects to 24 anchors." in shown.words
     assert "maths was calibrated with 60 reference subjects" in shown.words
     assert "Anchors that drift most" in shown.words
     found = json.loads(cli("bank", "review", suite, "--json").out)
@@ -142,7 +142,7 @@ def test_too_few_anchors_or_items_are_refused_before_any_fit(cli: Cli, tmp_path:
     create = ("bank", "create", suite, "--from", files["reference"])
     shown = cli(*create, "--anchors", 3, "--abilities", 4)
     assert shown.code == 2
-    assert "3 anchors of a benchmark cannot hold 4 abilities; ask for 4" in shown.err
+    assert "3 anchors of a benchmark cannot determine 4 abilities; ask for 4" in shown.err
     shown = cli(*create, "--abilities", 13)
     assert "benchmark 'law' has fewer items (12) than abilities (13)" in shown.err
     assert not suite.exists()

@@ -40,7 +40,7 @@ def test_each_subject_gets_its_score_and_its_own_next_items(cli: Cli, bank: Path
     assert "% of the suite (90% interval " in shown.words
     assert "after 2 answers." in shown.words
     assert "after 1 answer." in shown.words
-    assert shown.words.count("not yet shorter than 1: go on.") == 2
+    assert shown.words.count("not yet shorter than 1: continue.") == 2
     assert shown.words.count(" Next: q") == 2
     assert len([line for line in shown.out.splitlines() if line.startswith("q")]) == 4
 
@@ -57,5 +57,5 @@ def test_json_is_what_the_library_says(cli: Cli, bank: Path, answers: Path):
     )
     assert (found["subject"], found["score"]["n_answers"], len(found["next"])) == ("x", 2, 3)
     assert found["stop"] == {"width": 0.9, "met": True}
-    assert found["text"].endswith("shorter than 90: enough is known, so stop.")
+    assert found["text"].endswith("shorter than 90: precise enough, so stop.")
     assert {row["benchmark"] for row in found["next"]} <= {"maths", "[law]"}

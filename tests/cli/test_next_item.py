@@ -54,7 +54,7 @@ def test_json_is_what_the_library_says(cli: Cli, folder: Path, answers: Path, sm
     assert found["ability"]["mean"] == pytest.approx(expected.so_far.ability.mean)
     assert found["ability"]["width"] == pytest.approx(expected.so_far.ability.width)
     assert found["stop"] == {"width": 9.0, "met": True}
-    assert found["text"].endswith("wide, shorter than 9: enough is known, so stop.")
+    assert found["text"].endswith("wide, shorter than 9: precise enough, so stop.")
     assert [row["item"] for row in found["next"]] == list(expected.summary["item"][:3])
     assert found["next"][0]["variance"] == pytest.approx(expected.summary["variance"][0])
 
@@ -63,7 +63,9 @@ def test_without_answers_it_starts_from_the_population(cli: Cli, folder: Path):
     shown = cli("next-item", folder, "--stop-width", "0.5")
     assert shown.code == 0
     assert "(90% interval -1.64 to +1.64) before any answer." in shown.words
-    assert "The interval of ability is 3.29 wide, not yet shorter than 0.5: go on." in shown.words
+    assert (
+        "The interval of ability is 3.29 wide, not yet shorter than 0.5: continue." in shown.words
+    )
     assert " Next: item " in shown.words
 
 
@@ -81,10 +83,10 @@ def everything(run: Run) -> str:
     ("text", "words", "sentence"),
     [
         ("item,score\nitem 77,1\n", (), "items that were not calibrated: 'item 77'; leave"),
-        (ANSWERS, ("--subject", "z"), "no answers of subject 'z'; the subjects are 'x', 'y'"),
+        (ANSWERS, ("--subject", "z"), "no answers from subject 'z'; the subjects are 'x', 'y'"),
         (ANSWERS, ("--stop-width", "0"), "the width to stop at must be above 0, got 0"),
         (ANSWERS, ("--stop-width", "nan"), "the width to stop at must be above 0, got nan"),
-        (None, (), "subject 'the subject': all 20 items were answered, so there is no next one"),
+        (None, (), "subject 'the subject': all 20 items were answered, so there is no next item"),
         ("item,score\n", (), "answers.csv has a header but no rows"),
     ],
 )

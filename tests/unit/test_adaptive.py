@@ -333,8 +333,8 @@ def test_the_rule_to_stop_is_said_in_words():
     assert so_far.stops(width + 1e-6)
     assert not so_far.stops(width)
     assert "after 1 answer. The interval of ability is" in so_far.to_text(9)
-    assert so_far.to_text(9).endswith("wide, shorter than 9: enough is known, so stop.")
-    assert so_far.to_text(0.1).endswith("wide, not yet shorter than 0.1: go on.")
+    assert so_far.to_text(9).endswith("wide, shorter than 9: precise enough, so stop.")
+    assert so_far.to_text(0.1).endswith("wide, not yet shorter than 0.1: continue.")
     for bad in (0, -1, float("nan")):
         with pytest.raises(ResponseError, match="the width to stop at must be above 0"):
             so_far.stops(bad)
@@ -347,7 +347,9 @@ def test_suggestions_are_made_for_each_subject_or_one():
     assert both["x"].so_far.ability.mean > 0 > both["y"].so_far.ability.mean
     assert list(suggest_items(posterior, answers, subject="y")) == ["y"]
     assert list(suggest_items(posterior)) == ["a new subject"]
-    with pytest.raises(ResponseError, match="no answers of subject 'w'; the subjects are 'x', 'y'"):
+    with pytest.raises(
+        ResponseError, match="no answers from subject 'w'; the subjects are 'x', 'y'"
+    ):
         suggest_items(posterior, answers, subject="w")
     with pytest.raises(ResponseError, match="subject 'z': all 6 items were answered"):
         suggest_items(posterior, answers)

@@ -28,7 +28,7 @@ def test_one_subject_is_enough_and_strange_items_are_left_out(tmp_path: Path):
     assert np.asarray(answers.successes).tolist() == [1, 1, 1, 0]
     assert np.exp(answers.log_latency[1]) == pytest.approx(20)
     assert said is not None
-    assert "1 answer: of items that were not calibrated (mul)" in said.to_text()
+    assert "1 answer: to items that were not calibrated (mul)" in said.to_text()
 
 
 def test_choices_are_passed_on(tmp_path: Path):
@@ -41,7 +41,7 @@ def test_choices_are_passed_on(tmp_path: Path):
 
 
 def test_logs_of_strange_items_alone_are_refused(tmp_path: Path):
-    with pytest.raises(ResponseError, match="but to others, such as 'mul/a'; name other logs"):
+    with pytest.raises(ResponseError, match="only to others, such as 'mul/a'; name other logs"):
         read_answers(logs(tmp_path), ["q1"])
 
 

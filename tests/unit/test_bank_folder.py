@@ -62,10 +62,10 @@ UNFIT = [
         BankStep("add", items_of("law", n_abilities=3)),
         "the items of step 001-add have 3 abilities, those of the bank 2",
     ),
-    (score_step("law"), "tells of benchmark 'law', which is not in the bank"),
+    (score_step("law"), "refers to benchmark 'law', which is not in the bank"),
     (
         BankStep("score", scores=scores_of("maths"), figures={"law": {}}),
-        "tells of benchmark 'law'",
+        "refers to benchmark 'law'",
     ),
     (
         items_step("law", "add", answers=answers_to("law 2")),
@@ -73,7 +73,7 @@ UNFIT = [
     ),
     (
         items_step("law", "add", answers=answers_to("maths 1", subjects=("llama",))),
-        "subject 'llama' answered item 'maths 1' otherwise in an earlier step",
+        "subject 'llama' answered item 'maths 1' differently in an earlier step",
     ),
 ]
 
@@ -111,7 +111,9 @@ def test_what_is_no_bank_is_refused(tmp_path: Path, folder: Path):
     (tmp_path / "file").touch()
     for place in (tmp_path, tmp_path / "missing", tmp_path / "file"):
         for use in (read_bank, lambda path: append_step(path, items_step("law", "add"))):
-            with pytest.raises(ResponseError, match="holds no item bank; name the folder of one"):
+            with pytest.raises(
+                ResponseError, match="holds no item bank; name the folder of a bank"
+            ):
                 use(place)
     (folder / "bank.json").write_text('{"format": "other"}', "utf-8")
     with pytest.raises(ResponseError, match="is not of an item bank"):
@@ -174,7 +176,7 @@ def without(entry: dict, key: str) -> dict:
             lambda d: d | {"steps": [d["steps"][0] | {"files": {"/etc/passwd": ""}}]},
             "is not a file",
         ),
-        (lambda d: d | {"steps": [d["steps"][0] | {"name": "../bank"}]}, "not a name of a step"),
+        (lambda d: d | {"steps": [d["steps"][0] | {"name": "../bank"}]}, "not the name of a step"),
         (lambda d: d | {"steps": [d["steps"][0] | {"kind": "add"}]}, "first step"),
         (lambda d: d | {"steps": [d["steps"][0] | {"figures": []}]}, "must be a dictionary"),
         (lambda d: d | {"steps": [d["steps"][0]] * 2}, "the first step of a bank, and no other"),
@@ -234,7 +236,7 @@ def test_steps_out_of_order_are_refused(folder: Path, grown: ItemBank):
     document = document_of(folder)
     first, *others = document["steps"]
     sealed(folder, document | {"steps": [first, *others[1:]]})
-    with pytest.raises(ResponseError, match="its steps are not in their order"):
+    with pytest.raises(ResponseError, match="its steps are out of order"):
         read_bank(folder)
 
 

@@ -208,7 +208,7 @@ def test_a_leaked_benchmark_is_found_and_the_others_are_not_blamed():
     assert table["n_compared"].tolist() == [N_RECENT] * 3
     (alarm,) = benchmark_alarms(table)
     assert alarm[:3] == ("benchmark", "law", None)
-    assert "better on its anchors than their answers to other benchmarks say" in alarm.sentence
+    assert "better on its anchors than their answers to other benchmarks predict" in alarm.sentence
     assert table.loc["law", "drift_low"] > 0
     assert not benchmark_alarms(benchmark_drift(groups_of()))
 
@@ -317,7 +317,7 @@ def test_novelty_is_that_of_the_step_and_needs_a_clear_lead():
     assert table.loc[["maths", "law"]].isna().all(axis=None)
     (alarm,) = novelty_alarms(table)
     assert alarm.benchmark == "code"
-    assert "better, by 5 in log score (standard error 3)" in alarm.sentence
+    assert "by 5 (standard error 3)" in alarm.sentence
     assert not novelty_alarms(table.assign(own_ahead_se=4.0))
     assert not novelty_alarms(table.assign(own_ahead=0.9, own_ahead_se=0.0))
 
@@ -333,7 +333,7 @@ def test_a_review_says_what_was_seen(review: BankReview):
     assert kinds == ["anchor", "reference", "reference", "reference"]
     assert review.anchors["item"].iloc[0] == "q05"
     lines = review.to_text().splitlines()
-    assert lines[0] == "4 alarms, by answers of 20 recent subjects to 33 anchors."
+    assert lines[0] == "4 alarms from answers of 20 recent subjects to 33 anchors."
     assert lines[1:] == [alarm.sentence for alarm in review.alarms]
     table = review.benchmarks
     assert table["benchmark"].tolist() == ["maths", "law", "code"]
@@ -367,9 +367,9 @@ def test_a_bank_without_recent_subjects_says_so():
 def test_what_cannot_be_compared_is_said(review: BankReview):
     alone = BankReview(review.anchors, review.benchmarks.iloc[:1], 20, review.alarms[:1])
     assert alone.headline.startswith("1 alarm, by")
-    assert "cannot be told without another" in alone.headline
+    assert "cannot be checked without another" in alone.headline
     apart = BankReview(review.anchors, review.benchmarks.assign(drift_p=np.nan), 1, ())
-    assert apart.headline.startswith("No alarm, by answers of 1 recent subject to")
+    assert apart.headline.startswith("No alarm from answers of 1 recent subject to")
     assert "Too few subjects answered several benchmarks" in apart.headline
 
 

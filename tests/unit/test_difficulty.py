@@ -79,7 +79,7 @@ def test_nothing_explains_nothing():
         ("same", "'same' is the same for all items"),
         ("(1|own)", "no two items have the same 'own'"),
         ("(1|same)", "all items have the same 'same'"),
-        ("(1|`judge's model`) + (1|judge_s_model)", "stands in"),
+        ("(1|`judge's model`) + (1|judge_s_model)", "appears twice in"),
     ],
 )
 def test_a_formula_that_cannot_be_used_is_refused(formula, said):
@@ -183,7 +183,7 @@ def test_models_and_engines_that_cannot_explain_say_so():
         with pytest.raises(ResponseError, match="laplace learns neither"):
             plan_engine("laplace", described, model=TwoPL(priors))
     grouped = replace(described, clusters=Clusters.of(list("aabbcc")))
-    with pytest.raises(ResponseError, match="do not go together"):
+    with pytest.raises(ResponseError, match="cannot be combined with clusters"):
         groups_of(grouped, "judge")
     assert LaRT.explained is False
 

@@ -159,13 +159,13 @@ def test_enough_is_said_to_be_enough(bank: ItemBank):
     width = found.so_far.high - found.so_far.low
     assert "so stop" in found.so_far.to_text(width * 1.01)
     assert found.to_text(width * 1.01) == ""
-    assert "go on" in found.so_far.to_text(width * 0.99)
+    assert "continue" in found.so_far.to_text(width * 0.99)
     with pytest.raises(ResponseError, match="width"):
         found.so_far.stops(0)
 
 
 def test_what_cannot_be_is_refused(bank: ItemBank):
-    with pytest.raises(ResponseError, match="no answers of subject 'y'; the subjects are 'x'"):
+    with pytest.raises(ResponseError, match="no answers from subject 'y'; the subjects are 'x'"):
         suggest_anchors(bank, {"x": given(1)}, key=KEY, subject="y")
     with pytest.raises(ResponseError, match="'x' has answered all 24 items"):
         suggest_anchors(bank, {"x": given(*range(N_ITEMS))}, key=KEY)

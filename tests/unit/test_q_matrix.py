@@ -118,7 +118,7 @@ def test_bad_arrays_are_refused_in_a_sentence():
         QMatrix.from_arrays([[1, np.nan], [1, 1]])
     with pytest.raises(ResponseError, match="shape"):
         QMatrix.from_arrays([1, 0])
-    with pytest.raises(ResponseError, match=r"2 items, 3 names"):
+    with pytest.raises(ResponseError, match=r"2 items, but 3 names"):
         QMatrix.from_arrays([[1], [1]], items=["a", "b", "c"])
     with pytest.raises(ResponseError, match="ability 'x' stands 2 times"):
         QMatrix.from_arrays([[1, 1]], abilities=["x", "x"])
@@ -134,7 +134,7 @@ def test_rows_follow_the_responses():
     some = Q.for_items(["q3", "q1", "q2"])
     np.testing.assert_array_equal(some.needs, NEEDS[[2, 0, 1]] == 1)
     assert some.n_left_out == 1
-    assert some.findings()[0].startswith("1 row of the Q-matrix")
+    assert some.findings()[0].startswith("left out 1 row of the Q-matrix")
     with pytest.raises(ResponseError, match=r"no row for items 'x', 'y' of the responses"):
         Q.for_items(["q1", "x", "y"])
     with pytest.raises(ResponseError, match=r"none of the responses' items needs ability 'geo"):

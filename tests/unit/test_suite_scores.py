@@ -272,7 +272,7 @@ def test_measured_excess_counts_what_reference_subjects_show():
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"anchors": {"sport": {}}}, "'sport', which no known"),
+        ({"anchors": {"sport": {}}}, "'sport', which has no known"),
         ({"anchors": {"law": {bank().names[0]: 1.0}}}, "not a known item of the benchmark 'law'"),
     ],
 )
@@ -292,7 +292,7 @@ def test_bad_answers_are_refused():
     )
     with pytest.raises(ResponseError, match="'lost' answered none"):
         predicted(items, partly)
-    with pytest.raises(ResponseError, match="give one an item"):
+    with pytest.raises(ResponseError, match="give one per item"):
         predict_suite(items, ["maths"], answers_to(items, 12), anchors={}, key=KEY)
     with pytest.raises(ResponseError, match="answered no anchor"):
         measure_excess(items, BENCHMARKS, answers_to(items, 12), anchors={}, key=KEY)

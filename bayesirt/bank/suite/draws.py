@@ -1,4 +1,4 @@
-"""Draws of how many unseen answers are right, given a few answers to calibrated items."""
+"""Draws of the number of right unseen answers, given a few answers to calibrated items."""
 
 import operator
 from collections.abc import Callable
@@ -36,39 +36,39 @@ _LEAST_VARIANCE = 1e-12
 
 
 class SuiteProblem(NamedTuple):
-    """What was answered, and what is to be predicted."""
+    """The given answers, and the cells to be predicted."""
 
-    items: Items  # Of all benchmarks.
-    # R with R Rᵀ the covariance of an item's (a, d); None where items are exact.
+    items: Items  # Items of all benchmarks.
+    # R with R Rᵀ the covariance of an item's (a, d); None if items are exact.
     roots: Float[Array, "item parameter parameter"] | None
     given: Int[Array, " answered"]  # Positions of the items with answers.
     layout: DenseLayout  # The answers, shape (subject, answered).
-    open_cells: Bool[Array, "subject item"]  # What is to be predicted.
-    belongs: Float[Array, "item benchmark"]  # 1 where the item is of the benchmark.
-    population: Normal  # Of abilities.
+    open_cells: Bool[Array, "subject item"]  # Cells to be predicted.
+    belongs: Float[Array, "item benchmark"]  # 1 where the item belongs to the benchmark.
+    population: Normal  # Population of abilities.
 
 
 class UnseenAnswers(NamedTuple):
-    """Draws of the numbers of right answers among those to be predicted."""
+    """Draws of the numbers of right answers among the predicted cells."""
 
-    # shape (draw, subject, benchmark). Given abilities and items of the draw.
+    # shape (draw, subject, benchmark). Expected number given the draw's abilities and items.
     expected: NDArray[np.float64]
-    # shape (draw, subject, benchmark). Variance of the number given abilities and items, for
-    # answering is chance too.
+    # shape (draw, subject, benchmark). Variance of the number given abilities and items, due to
+    # chance in answering.
     chance: NDArray[np.float64]
-    abilities: Abilities  # Normal approximations to the posteriors, items taken as exact.
-    accepted: float  # Share of the Metropolis steps that were accepted.
+    abilities: Abilities  # Normal approximations to the posteriors, with items treated as exact.
+    accepted: float  # Acceptance rate of the Metropolis steps.
 
 
 def roots_of(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return R with R Rᵀ the covariance, or each of several."""
+    """Return R with R Rᵀ the covariance, for one or several covariances."""
     values, vectors = np.linalg.eigh(covariance)
     roots: NDArray[np.float64] = vectors * np.sqrt(np.maximum(values, 0))[..., None, :]
     return roots
 
 
 def on_device(known: KnownItems) -> tuple[Items, Float[Array, "item parameter parameter"]]:
-    """Return slopes and intercepts of items, and the covariance of what is not known of each."""
+    """Return slopes and intercepts of items, and the covariance of their errors."""
     a, d, covariance = (
         jnp.asarray(x, jnp.result_type(float)) for x in (known.a, known.d, known.covariance)
     )
@@ -99,15 +99,15 @@ def problem_of(
 def draw_unseen(
     problem: SuiteProblem, *, key: Array, n_draws: int, progress: bool = False
 ) -> UnseenAnswers:
-    """Draw abilities given answers, and items, then what both say of open cells.
+    """Draw abilities given answers, and items, and from both the answers of open cells.
 
-    The likelihood of an answer is its mean over what is not known of the item's parameters, by
-    three Gauss-Hermite nodes of the linear predictor. Abilities given items that are drawn first,
-    without a look at the answers, would be too sure of themselves: errors of slopes add to what
-    slopes seem to tell. Abilities start at a draw from a normal approximation and take three exact
-    Newton-Metropolis steps. Items of open cells are drawn from what calibration left of them, the
-    same ones for all subjects of a draw: their errors are shared, and cancel where subjects are
-    compared. Errors of items that were answered count for each subject on its own.
+    The likelihood of an answer is averaged over the uncertainty of the item's parameters, by three
+    Gauss-Hermite nodes of the linear predictor. Drawing items first, without regard to the answers,
+    and then abilities given them would underestimate the uncertainty of abilities, as errors of
+    slopes inflate their information. Abilities start at a draw from a normal approximation and
+    take three exact Newton-Metropolis steps. Items of open cells are drawn from their calibration,
+    the same for all subjects of a draw: their errors are shared, and cancel when subjects are
+    compared. Errors of answered items count for each subject separately.
     """
     start = _APPROXIMATE(problem)
     n_rounds = -(-n_draws // _AT_ONCE)
@@ -126,7 +126,7 @@ def draw_unseen(
 def expected_right(
     problem: SuiteProblem, theta: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what items as calibrated say of open cells, for given abilities."""
+    """Return the expected number right in open cells and its gradient, for given abilities."""
     found = _expected_right(problem, jnp.asarray(theta, problem.items.a.dtype))
     return np.asarray(found[0], float), np.asarray(found[1], float)
 
@@ -164,7 +164,7 @@ class _Noise(NamedTuple):
 
 
 def _noise(problem: SuiteProblem, key: Array) -> _Noise:
-    """Return all random numbers of a draw, from one call, which takes long to compile."""
+    """Return all random numbers of a draw from a single call, as each call is slow to compile."""
     n, k = problem.layout.shape[0], problem.items.a.shape[1]
     of_items = (len(problem.items.d) if problem.roots is not None else 0, k + 1)
     shapes = of_items, (n, k), (_STEPS, n, k), (_STEPS, n)
@@ -178,7 +178,7 @@ def _noise(problem: SuiteProblem, key: Array) -> _Noise:
 def _draw(
     problem: SuiteProblem, start: Abilities, keys: Array, cell_type: DTypeLike
 ) -> tuple[Array, Array, Array]:
-    """Return expected numbers, variances and shares accepted of some draws."""
+    """Return expected numbers, variances and acceptance rates of some draws."""
     roots = jnp.linalg.cholesky(start.covariance)
     belongs = problem.belongs.astype(cell_type)
 
@@ -230,7 +230,7 @@ _Likelihood = Callable[[Array], tuple[Array, Array, Array]]
 
 
 def _exact_items(problem: SuiteProblem) -> _Likelihood:
-    """Return θ → log likelihood of each subject, its score and information, items being known."""
+    """Return a function of θ for each subject's log likelihood, score and information."""
     a, d = problem.items.a[problem.given], problem.items.d[problem.given]
     squares = pairs(a, 1.0)
 
@@ -245,11 +245,11 @@ def _exact_items(problem: SuiteProblem) -> _Likelihood:
 def _unsure_items(
     problem: SuiteProblem, roots: Float[Array, "answered parameter parameter"]
 ) -> _Likelihood:
-    """Return the same with a mean over the parameters of each item.
+    """Return the same function, averaged over the parameters of each item.
 
     With nodes x_q, their weights r_q given the answer, and η_q = âθ + d + x_q √v for the variance
     v = (θ, 1) C (θ, 1)ᵀ: the score is Σ_q r_q s_q (â + x_q (C_a θ + C_ad) / √v), and the
-    information of a cell about η, as far as it is positive, Σ_q r_q w_q less the variance of s_q.
+    information of a cell about η is the positive part of Σ_q r_q w_q minus the variance of s_q.
     """
     a, d = problem.items.a[problem.given], problem.items.d[problem.given]
     covariance, n = roots @ jnp.swapaxes(roots, 1, 2), a.shape[1]

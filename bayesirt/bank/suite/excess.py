@@ -1,4 +1,4 @@
-"""What reference subjects show of errors that the model does not know of."""
+"""Errors of prediction beyond the model, measured on reference subjects."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,19 +19,19 @@ _N_DRAWS = 400
 
 @dataclass(frozen=True)
 class Excess:
-    """How far predictions of a benchmark were off beyond what the model expects."""
+    """Errors of the predictions of a benchmark beyond what the model expects."""
 
-    # Of the error of the mean over the unseen items, beyond the model's; at least 0.
+    # Variance of the error of the mean over unseen items, beyond the model's; at least 0.
     variance: float
     p_irt_error: float  # Mean absolute error of the p-IRT accuracy of the benchmark.
-    # Variance of a subject's answers over the benchmark, mean over subjects.
+    # Variance of a subject's answers over the benchmark, averaged over subjects.
     response_variance: float
     # Covariance, beyond the model's, with the errors of other benchmarks.
     shared: Mapping[str, float] = field(default_factory=dict)
-    n_subjects: int = 0  # That were measured.
+    n_subjects: int = 0  # Number of subjects measured.
 
     def anchor_share(self, n_anchors: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return λ, the weight of the anchor mean in gp-IRT, for so many answered anchors."""
+        """Return λ, the weight of the anchor mean in gp-IRT, given numbers of answered anchors."""
         squared = self.p_irt_error**2
         noise = self.response_variance / (4 * np.maximum(n_anchors, 1))
         whole = np.maximum(noise + squared, np.finfo(float).tiny)
@@ -48,16 +48,14 @@ def measure_excess(
     n_draws: int = _N_DRAWS,
     progress: bool = False,
 ) -> dict[str, Excess]:
-    """Pretend that reference subjects answered anchors only, and see how far predictions are off.
+    """Measure each benchmark's errors of prediction for reference subjects, given only anchors.
 
-    By benchmark.
-
-    For subject i and benchmark b let e_ib be the mean of the answers beyond anchors less its
+    For subject i and benchmark b, let e_ib be the mean of the answers other than anchors minus its
     posterior mean, and V_i its covariance under the model. The excess is the mean over subjects of
-    e_ib e_ic - V_ibc, and at least 0 for b = c. Bias is not taken out: it counts as variance.
-    Subjects that helped to calibrate these items are predicted better than new ones will be, for
-    items have learnt from their answers: the excess is then too small. Pass subjects that were held
-    out where there are some.
+    e_ib e_ic - V_ibc, and at least 0 for b = c. Bias is not removed: it counts as variance.
+    Subjects that helped to calibrate these items are predicted better than new ones will be, as the
+    items were fitted to their answers; the excess is then too small. Pass held-out subjects if
+    there are any.
     """
     table = suite_table(items, benchmarks, responses)
     is_anchor = table.weights_of(anchors) > 0
@@ -97,7 +95,7 @@ def measure_excess(
 def excess_covariance(
     excess: Mapping[str, Excess] | None, benchmarks: Sequence[str]
 ) -> NDArray[np.float64]:
-    """Return the covariance of errors beyond the model's."""
+    """Return the covariance of errors beyond the model."""
     excess = excess or {}
     n = len(benchmarks)
     covariance = np.zeros((n, n))
@@ -120,12 +118,12 @@ def excess_covariance(
 
 
 def _from_anchors(table: SuiteTable, is_anchor: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return abilities from answers to anchors alone."""
+    """Estimate abilities from answers to anchors only."""
     names = {name for name, own in zip(table.items.names, is_anchor, strict=True) if own}
     found = np.flatnonzero([name in names for name in table.responses.items])
     if not len(found):
         raise ResponseError(
-            "reference subjects answered no anchor; pass their answers to all items, anchors too"
+            "reference subjects answered no anchor; pass their answers to all items, with anchors"
         )
     answers = table.responses.select(np.arange(len(table.trials)), found)
     return score_subjects(answers, table.items, how="mle").theta
@@ -137,7 +135,7 @@ def _beyond_model(
     expected: NDArray[np.float64],
     chance: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return mean products of errors less the model's covariances, and how many subjects each."""
+    """Return mean products of errors minus the model's covariances, and numbers of subjects."""
     n, seen = np.maximum(n_open, 1), (n_open > 0).astype(float)
     share = expected / n
     errors = right / n - share.mean(0)

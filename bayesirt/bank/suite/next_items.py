@@ -1,4 +1,4 @@
-"""Which unseen answers would tell most of a subject's score on the whole suite."""
+"""Which unseen answers would be most informative about a subject's score on the whole suite."""
 
 from typing import NamedTuple
 
@@ -21,11 +21,11 @@ _FIRST_STEPS, _MORE_STEPS = 25, 5
 
 
 class SuiteItems(NamedTuple):
-    """Calibrated items, and what each is worth."""
+    """Calibrated items, and their shares of the suite score."""
 
     items: Items
-    covariance: Float[Array, "item parameter parameter"]  # Of the errors of each item's (a, d).
-    # Of the suite score that an item makes up: 1 / (benchmarks x items of its own).
+    covariance: Float[Array, "item parameter parameter"]  # Covariance of each item's errors (a, d).
+    # Share of an item in the suite score: 1 / (benchmarks x items of its benchmark).
     shares: Float[Array, " item"]
 
     @classmethod
@@ -39,13 +39,13 @@ class SuiteItems(NamedTuple):
 
 
 class Prospects(NamedTuple):
-    """What is expected of each subject's score, and of each answer that it has not given."""
+    """Expected score of each subject, and expected gain from each unseen answer."""
 
-    abilities: Abilities  # Given the answers so far.
-    score: Float[Array, " subject"]  # Expected, answers so far being kept.
-    variance: Float[Array, " subject"]  # Of the score, by abilities, items' errors and chance.
+    abilities: Abilities  # Abilities given the answers so far.
+    score: Float[Array, " subject"]  # Expected score, with the answers so far kept.
+    variance: Float[Array, " subject"]  # Of the score, from abilities, items' errors and chance.
     p_right: Float[Array, "subject item"]
-    # What an answer is expected to take from the variance; below 0 where it is given already.
+    # Expected reduction of the variance by an answer; below 0 if it has been given already.
     gain: Float[Array, "subject item"]
 
 
@@ -56,21 +56,21 @@ def prospects(
     key: Array,
     n_draws: int = _N_DRAWS,
 ) -> Prospects:
-    """Return what every unseen answer is expected to tell of the score on the whole suite.
+    """Return how much every unseen answer is expected to reduce the variance of the suite score.
 
-    With answers so far θ ~ N(m, V), normal as in `ability_steps`. For a draw θ_t let w_tj = p_j (1
-    - p_j), s_j = (m, 1) C_j (m, 1)ᵀ the variance that the item's own errors add to its linear
+    Given the answers so far θ ~ N(m, V), as in `ability_steps`. For a draw θ_t let w_tj = p_j (1 -
+    p_j), s_j = (m, 1) C_j (m, 1)ᵀ the variance that the item's own errors add to its linear
     predictor, and g_t = Σ_j u_j w_tj a_j the gradient of the score over unseen items, where u_j is
-    an item's share. An answer tells w'_tj = w_tj / (1 + w_tj s_j) of the predictor, so it takes the
-    mean over t of
+    an item's share. An answer has information w'_tj = w_tj / (1 + w_tj s_j) about the predictor, so
+    it removes the mean over t of
 
     w'_tj (g_tᵀ V a_j)² / (1 + w'_tj a_jᵀ V a_j) + u_j² w_tj
 
-    from the score's variance, which is the mean of g_tᵀ V g_t + Σ_j u_j² (w_tj + w_tj² s_j): the
-    last term of the gain is the item's own chance, which an answer ends. Subjects come from N(0,
-    I), the population of the scale.
+    from the score's variance, which is the mean of g_tᵀ V g_t + Σ_j u_j² (w_tj + w_tj² s_j). The
+    last term of the gain is the item's own chance, which an answer removes. Subjects come from
+    N(0, I), the population of the scale.
 
-    `bayesirt.estimators.anchors.choose_anchors`, rule "design".
+    See rule "design" of `bayesirt.estimators.anchors.choose_anchors`.
     """
     first = _from_population(answers.shape[0], suite.items)
     abilities = _BELIEVE(suite.items, answers, first, _FIRST_STEPS)
@@ -85,7 +85,7 @@ def choose_adaptively(
     key: Array,
     n_draws: int = _N_DRAWS,
 ) -> Int[Array, "subject answer"]:
-    """Let each subject answer the item that tells most of its score, one after another."""
+    """Simulate adaptive answering: each subject answers its most informative items in turn."""
     successes, trials = map(jnp.asarray, answers)
     asked = jnp.zeros(answers.shape, bool)
     abilities = _from_population(answers.shape[0], suite.items)
@@ -147,7 +147,7 @@ def _prospects(
 
 
 def _error_variance(suite: SuiteItems, abilities: Abilities) -> Float[Array, "subject item"]:
-    """Return what items' errors add to the variance of each linear predictor."""
+    """Return the variance that items' errors add to each linear predictor."""
     ones = jnp.ones_like(abilities.mean[:, :1])
     with_one = jnp.concatenate([abilities.mean, ones], 1)
     return jnp.maximum(pairs(with_one, 1.0) @ twice_off_diagonal(suite.covariance).T, 0)

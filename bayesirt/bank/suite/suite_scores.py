@@ -33,28 +33,28 @@ _N_DRAWS = 400
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SuiteScores:
-    """What subjects would score on whole benchmarks."""
+    """Predicted scores of subjects on whole benchmarks."""
 
     subjects: tuple[str, ...]
     benchmarks: tuple[str, ...]
-    # shape (draw, subject, benchmark). Of the accuracy on the whole benchmark.
+    # shape (draw, subject, benchmark). Draws of the accuracy on the whole benchmark.
     draws: NDArray[np.float64]
-    # One row a subject and benchmark: `accuracy` (posterior mean) with its 90% interval
+    # One row per subject and benchmark: `accuracy` (posterior mean) with its 90% interval
     # (`low`, `high`), the point predictions `p_irt`, `anchor_mean` (NaN without answers to
     # anchors) and `gp_irt`, and the numbers `n_answered` and `n_items`.
     summary: pd.DataFrame
-    # One row a subject, best first: `score`, the mean over benchmarks, with its `sd` and 90%
+    # One row per subject, best first: `score`, the mean over benchmarks, with its `sd` and 90%
     # interval; `rank` among these subjects (median of the draws) with its interval;
-    # `n_answered`; and `more_anchors`, how many more answers would halve the interval, <NA>
-    # where none would but to run nearly all.
+    # `n_answered`; and `more_anchors`, the number of further answers that would halve the
+    # interval, <NA> if only answering nearly everything would.
     suite: pd.DataFrame
-    abilities: SubjectScores  # That p-IRT uses.
+    abilities: SubjectScores  # Abilities that p-IRT uses.
 
     def __repr__(self) -> str:
         return f"<SuiteScores: {len(self.subjects)} subjects x {len(self.benchmarks)} benchmarks>"
 
     def to_text(self) -> str:
-        """Return the conclusion in words."""
+        """Return a summary in words."""
         best, n = self.suite.iloc[0], len(self.subjects)
         ranks = (
             f"rank {best['rank_low']}"
@@ -64,15 +64,15 @@ class SuiteScores:
         text = (
             f"{one_line(best['subject'])} is expected to score {best['score']:.1%} "
             f"({best['low']:.1%} to {best['high']:.1%}) over "
-            f"{counted(len(self.benchmarks), 'benchmark')}, the most of {n} subjects ({ranks})."
+            f"{counted(len(self.benchmarks), 'benchmark')}, the highest of {n} subjects ({ranks})."
         )
         more = best["more_anchors"]
         if best["high"] == best["low"]:
             return f"{text} It answered everything."
         if pd.isna(more):
             return (
-                f"{text} More anchors would not halve this interval: what is not known of items "
-                f"and the model's own errors remain."
+                f"{text} More anchors would not halve this interval: the uncertainty of items and "
+                f"the model's own errors remain."
             )
         return f"{text} About {counted(int(more), 'more answer')} would halve this interval."
 
@@ -88,20 +88,20 @@ def predict_suite(
     n_draws: int = _N_DRAWS,
     progress: bool = False,
 ) -> SuiteScores:
-    """Predict what subjects would score on whole benchmarks, had they answered all items.
+    """Predict the scores of subjects on whole benchmarks, had they answered all items.
 
-    Each draw has its own abilities given answers (whose likelihood is a mean over what is not known
-    of items, see `draw_unseen`), items, chance in unseen answers (a normal with their variance Σ p
-    (1 - p)) and excess error; seen answers are kept. The excess is that of mean errors over unseen
-    items: it counts by the share of the benchmark that is unseen. It was measured with all anchors
-    answered, and is too small for a benchmark without. gp-IRT = λ (anchor mean) + (1 - λ) p-IRT
-    with λ = e² / (v / (4n) + e²). `more_anchors` is the least m with A s² n / (n + m) + C s + R = T
-    / 4, where A, C and R are the parts of the score's variance T that abilities, chance, and items
-    with excess make up, n is the number of answers, and s = 1 - m / (unseen answers): a new answer
-    tells of abilities as much as an average one did, and is itself no longer unseen. It is <NA>
-    where R > T / 4. A is by the delta method where items are not exact, and intervals are taken to
-    be as wide as sd's. With the same names and key, the order of subjects and items does not
-    matter.
+    Each draw has its own abilities given answers (with a likelihood averaged over the uncertainty
+    of items, see `draw_unseen`), items, chance in unseen answers (normal with their variance Σ p (1
+    - p)) and excess error; seen answers are kept. The excess is that of mean errors over unseen
+    items, so it is weighted by the unseen share of the benchmark. It was measured with all anchors
+    answered, and is too small for a benchmark without answers. gp-IRT = λ (anchor mean) + (1 - λ)
+    p-IRT with λ = e² / (v / (4n) + e²). `more_anchors` is the smallest m with A s² n / (n + m) +
+    C s + R = T / 4, where A, C and R are the parts of the score's variance T due to abilities,
+    chance, and items with excess, n is the number of answers, and s = 1 - m / (unseen answers): a
+    new answer is as informative about abilities as an average one, and is itself no longer unseen.
+    It is <NA> if R > T / 4. A uses the delta method unless items are exact, and the widths of
+    intervals are assumed proportional to standard deviations. With the same names and key, the
+    order of subjects and items does not matter.
 
     Habba et al. (2026), section 3; Polo et al. 2024 (gp-IRT).
     """
@@ -154,7 +154,7 @@ def _in_order(scores: SubjectScores, rows: NDArray[np.intp]) -> SubjectScores:
 def _summary(
     subjects: tuple[str, ...], benchmarks: tuple[str, ...], columns: Columns
 ) -> pd.DataFrame:
-    """Return one row a subject and benchmark."""
+    """Return a table with one row per subject and benchmark."""
     table = pd.DataFrame(
         {
             "subject": np.repeat(np.asarray(subjects, object), len(benchmarks)),

@@ -1,4 +1,4 @@
-"""What draws of unseen answers come to: accuracies, ranks, and how many answers more would do."""
+"""Summaries of draws of unseen answers: accuracies, ranks, and numbers of further answers."""
 
 from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
@@ -20,11 +20,11 @@ Columns: TypeAlias = dict[str, NDArray[np.float64]]
 
 _BISECTIONS = 60
 _QUARTER = 0.25
-"""Of the variance is left when the interval is halved."""
+"""Share of the variance that remains when the interval is halved."""
 
 
 class Seen(NamedTuple):
-    """What was answered."""
+    """Counts of the given answers."""
 
     # shape (subject, benchmark). Sum of the proportions correct of seen answers.
     right: NDArray[np.float64]
@@ -42,14 +42,14 @@ class Seen(NamedTuple):
 
     @property
     def open_share(self) -> NDArray[np.float64]:
-        """Share of each benchmark that is unseen, shape (subject, benchmark)."""
+        """Unseen share of each benchmark, shape (subject, benchmark)."""
         return 1 - self.n_answered / self.n_items
 
 
 def accuracy_draws(
     seen: Seen, unseen: UnseenAnswers, beyond: NDArray[np.float64], key: Array
 ) -> NDArray[np.float64]:
-    """Return draws of accuracies on whole benchmarks, with all chance that there is."""
+    """Return draws of accuracies on whole benchmarks, including chance and excess errors."""
     normal = jax.random.normal(key, (2, *unseen.expected.shape), jnp.result_type(float))
     of_answers, of_model = np.asarray(normal, float)
     errors = of_model @ roots_of(beyond).T
@@ -61,8 +61,8 @@ def accuracy_draws(
 def interval(draws: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the 90% interval of draws along their first axis, low and high.
 
-    Few draws reach less far than what they are drawn from; the chosen quantiles hold the next
-    draw with the probability that they say.
+    Few draws underrepresent the tails of their distribution; the chosen quantiles contain the next
+    draw with the nominal probability.
     """
     found: NDArray[np.float64] = np.quantile(draws, TAILS, axis=0, method="weibull")
     return found
@@ -94,7 +94,7 @@ def point_predictions(
 
 
 def suite_columns(draws: NDArray[np.float64], score: NDArray[np.float64]) -> pd.DataFrame:
-    """Return suite scores and ranks of subjects, one row a subject."""
+    """Return suite scores and ranks, one row per subject."""
     low, high = interval(draws)
     table = pd.DataFrame({"score": score, "sd": draws.std(0, ddof=1), "low": low, "high": high})
     ranks = rankdata(-draws, method="min", axis=1)
@@ -111,7 +111,7 @@ def more_anchors(
 ) -> pd.arrays.IntegerArray:
     """Return how many more answers would halve the interval of each subject's suite score.
 
-    The formula stands in `predict_suite`.
+    See `predict_suite` for the formula.
     """
     n = len(seen.n_items)
     drawn = (unseen.expected / seen.n_items).mean(2).var(0, ddof=1)

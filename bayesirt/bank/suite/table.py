@@ -1,4 +1,4 @@
-"""Answers and known items side by side, in an order that does not depend on how they came."""
+"""Answers and known items in a canonical order, independent of the order of the input."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ from bayesirt.names import one_line
 class SuiteTable:
     """Answers to the items of a suite.
 
-    Subjects, items and benchmarks are in the order of their names, so that random numbers go to the
-    same ones in whatever order data come.
+    Subjects, items and benchmarks are sorted by name, so that random numbers do not depend on the
+    order of the input.
     """
 
-    responses: Responses  # To known items only.
+    responses: Responses  # Responses to known items only.
     items: KnownItems
     benchmarks: tuple[str, ...]
     belongs: NDArray[np.intp]  # shape (item,). Position of each item's benchmark.
@@ -31,7 +31,7 @@ class SuiteTable:
 
     @property
     def share(self) -> NDArray[np.float64]:
-        """Proportion correct of each cell, 0 where there are no trials; shape (subject, item)."""
+        """Proportion correct of each cell, 0 without trials; shape (subject, item)."""
         return self.successes / np.maximum(self.trials, 1)
 
     def per_benchmark(self, values: NDArray[Any]) -> NDArray[np.float64]:
@@ -39,14 +39,14 @@ class SuiteTable:
         return values @ np.eye(len(self.benchmarks))[self.belongs]
 
     def weights_of(self, anchors: Mapping[str, Mapping[str, float]]) -> NDArray[np.float64]:
-        """Return the weight of each item in the anchor mean of its benchmark, 0 for no anchor."""
+        """Return the weight of each item in its benchmark's anchor mean, 0 for other items."""
         place = {name: j for j, name in enumerate(self.items.names)}
         weights = np.zeros(len(place))
         for benchmark, own in anchors.items():
             if benchmark not in self.benchmarks:
                 raise ResponseError(
-                    f"anchors are given for the benchmark {one_line(benchmark)!r}, which no known "
-                    f"item belongs to; leave it out"
+                    f"anchors are given for the benchmark {one_line(benchmark)!r}, which has no "
+                    f"known item; leave it out"
                 )
             of = self.benchmarks.index(benchmark)
             for name, weight in own.items():
@@ -60,10 +60,10 @@ class SuiteTable:
 
 
 def suite_table(items: KnownItems, benchmarks: Sequence[str], answers: Responses) -> SuiteTable:
-    """Put answers beside the items that they are answers to."""
+    """Match answers with known items, in canonical order."""
     if len(benchmarks) != len(items.names):
         raise ResponseError(
-            f"{len(items.names)} known items and {len(benchmarks)} benchmarks; give one an item"
+            f"{len(items.names)} known items but {len(benchmarks)} benchmarks; give one per item"
         )
     names, belongs = np.unique(np.asarray(benchmarks, object).astype(str), return_inverse=True)
     order = name_order(items.names)
@@ -73,8 +73,8 @@ def suite_table(items: KnownItems, benchmarks: Sequence[str], answers: Responses
     if not answered.all():
         name = one_line(answers.subjects[int(np.argmin(answered))])
         raise ResponseError(
-            f"the subject {name!r} answered none of the {len(order)} known items "
-            f"({(~answered).sum()} such subjects); let it answer anchors, or leave it out"
+            f"subject {name!r} answered none of the {len(order)} known items "
+            f"({(~answered).sum()} such subjects); have it answer anchors, or leave it out"
         )
     found = found[name_order([answers.items[j] for j in found])]
     responses = answers.select(name_order(answers.subjects), found)
@@ -87,7 +87,7 @@ def suite_table(items: KnownItems, benchmarks: Sequence[str], answers: Responses
 
 
 def name_order(names: Sequence[str]) -> NDArray[np.intp]:
-    """Return positions in the order of the names."""
+    """Return positions sorted by name."""
     return np.argsort(np.asarray(names, object), kind="stable").astype(np.intp)
 
 
