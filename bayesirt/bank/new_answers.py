@@ -131,7 +131,7 @@ def read_found_answers(
 
 
 def _on_scale(path: Path, reading: Reading) -> Reading:
-    """Refuse a threshold and logs, as these make answers right or wrong and calibrated ones are not."""
+    """Refuse thresholds and logs, which give right and wrong answers but not grades or scores."""
     if reading.threshold is not None or are_logs(path, reading):
         what = "logs hold" if reading.threshold is None else "--threshold makes"
         raise ResponseError(

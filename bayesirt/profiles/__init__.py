@@ -1,1 +1,1 @@
-"""Several abilities by a Q-matrix, and drafting a Q-matrix."""
+"""Models of several abilities with or without a Q-matrix, and drafting of Q-matrices."""

@@ -1,8 +1,8 @@
-"""Ability profiles: what each subject has of each ability, and how much of that the data say.
+"""Ability profiles: the level of each subject on each ability, and how well the data determine it.
 
-Three questions come before any ranking. Do the answers say more of an ability than the population
-did before them? Do the ability's own items say it, or is it borrowed from abilities that go
-together with it? And are two abilities of one subject different, or is their difference noise?
+Three questions come before any ranking. Do the answers add information about an ability beyond the
+population prior? Does the information come from the ability's own items, or is it borrowed from
+correlated abilities? And is the difference between two abilities of one subject real, or noise?
 """
 
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ from bayesirt.profiles.item_prediction import lean_of
 from bayesirt.ranking.subject_ranking import ranks_of_draws
 
 LEAST_RELIABILITY = 0.5
-"""Below it more than half of what an ability varies by is uncertainty, and nobody is ranked."""
+"""Reliability below which more than half of the variance is uncertainty, and nobody is ranked."""
 LEAST_OWN = 0.3
-"""Reliability that an ability's own items reach in one that does not rest on others."""
+"""Reliability from an ability's own items below which it rests on other abilities."""
 
 MEASURED, BORROWED, PRIOR = "measured", "rests on other abilities", "rests on the prior"
 _MOST_NAMED = 5
@@ -31,23 +31,24 @@ _MOST_NAMED = 5
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AbilityProfiles:
-    """What each subject has of each ability, and how sure that is.
+    """Levels of each subject on each ability, with their uncertainty.
 
     Attributes
     ----------
     summary : DataFrame
-        One row a subject and ability: `level` in standard deviations of the population, its `sd`
+        One row per subject and ability: `level` in standard deviations of the population, its `sd`
         and 90% interval (`low`, `high`), the number of `answers` to items that need the ability,
         and, for abilities that are ranked, the median `rank` with its 90% interval.
     abilities : DataFrame
-        One row an ability: `items` that need it and their `share`, `responses`; `reliability`, the
-        share of the abilities' variance that is no uncertainty; `own`, what that would be if
-        abilities told nothing of each other; `standing`, in words; `ranked`; and `easiness`, how
-        much easier items are that need it with the usual slope, for a subject at the population's
-        mean, in logits, with its 90% interval.
+        One row per ability: `items` that need it and their `share`, `responses`; `reliability`, the
+        share of the variance of levels that is not uncertainty; `own`, the reliability if abilities
+        were independent; `standing`, in words; `ranked`; and `easiness`, how much easier items that
+        need it with the typical slope are for a subject at the population's mean, in logits, with
+        its 90% interval.
     pairs : DataFrame
-        One row a pair of abilities: their `correlation` among subjects with its 90% interval,
-        `reliability` of the difference between the two, and whether they are `told_apart`.
+        One row per pair of abilities: their `correlation` among subjects with its 90% interval,
+        `reliability` of the difference between the two, and whether they are distinguishable
+        (`told_apart`).
     """
 
     summary: pd.DataFrame
@@ -62,7 +63,7 @@ class AbilityProfiles:
         )
 
     def ranking(self, ability: str) -> pd.DataFrame:
-        """Return the subjects by one ability, best first.
+        """Return the subjects sorted by one ability, best first.
 
         Parameters
         ----------
@@ -91,7 +92,7 @@ class AbilityProfiles:
         return pd.DataFrame(values, index=subjects, columns=list(self.abilities["ability"]))
 
     def to_text(self) -> str:
-        """Return in sentences what the data can tell."""
+        """Return a summary in sentences of what the data determine."""
         table = self.abilities
         n = len(table)
         by_standing = {s: table.loc[table["standing"] == s, "ability"] for s in (BORROWED, PRIOR)}
@@ -112,10 +113,9 @@ class AbilityProfiles:
             least = self.pairs.loc[self.pairs["reliability"].idxmin()]
             said.append(
                 f"{int((~apart).sum())} of {len(self.pairs)} pairs of abilities are not "
-                f"distinguishable "
-                f"within a subject, least of all {one_line(least['ability'])!r} and "
-                f"{one_line(least['other'])!r} (correlation {least['correlation']:.2f}): what "
-                f"differs between them in one profile is mostly noise."
+                f"distinguishable within a subject, least of all {one_line(least['ability'])!r} "
+                f"and {one_line(least['other'])!r} (correlation {least['correlation']:.2f}): "
+                f"differences between them in one profile are mostly noise."
             )
         return " ".join(said)
 
@@ -125,14 +125,14 @@ class AbilityProfiles:
 
 
 def profile_abilities(posterior: Posterior, q: QMatrix) -> AbilityProfiles:
-    """Say what each subject has of each ability, and what of that the data tell.
+    """Summarise the level of each subject on each ability, and how well the data determine it.
 
     Parameters
     ----------
     posterior : Posterior
-        Of the Q-matrix model.
+        Posterior of the Q-matrix model.
     q : QMatrix
-        With a row for each item of the posterior.
+        Q-matrix with a row for each item of the posterior.
 
     Returns
     -------
@@ -145,10 +145,10 @@ def profile_abilities(posterior: Posterior, q: QMatrix) -> AbilityProfiles:
 
     Notes
     -----
-    Reliability is Var_i E[θ_ik] / (Var_i E[θ_ik] + mean_i var θ_ik): over subjects i, given the
-    data. That of a difference is the same for θ_ik - θ_il. An ability's own reliability takes
-    the information of the answers about all abilities at the posterior mean, and a prior in which
-    abilities do not go together.
+    Reliability is Var_i E[θ_ik] / (Var_i E[θ_ik] + mean_i var θ_ik) over subjects i, given the
+    data. For a pair of abilities, it is computed for θ_ik - θ_il. An ability's own reliability
+    combines the information of the answers about all abilities, at the posterior mean, with a prior
+    of independent abilities.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def profile_abilities(posterior: Posterior, q: QMatrix) -> AbilityProfiles:
 def _quantiles(
     theta: NDArray[np.floating], names: tuple[str, ...], levels: tuple[float, ...]
 ) -> dict[str, NDArray[np.float64]]:
-    """Return quantiles over draws, one ability after another to hold no second copy of them."""
+    """Return quantiles over draws, one ability at a time to avoid a second copy of the draws."""
     by_ability = [np.quantile(theta[:, :, k], levels, axis=0) for k in range(theta.shape[2])]
     return dict(zip(names, np.stack(by_ability, -1), strict=True))
 
@@ -236,7 +236,7 @@ def _abilities(
 def _own_reliability(
     posterior: Posterior, q: QMatrix, mean: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return what answers tell of each ability, shape (ability,), were abilities independent."""
+    """Return each ability's reliability, shape (ability,), if abilities were independent."""
     slopes = np.zeros(q.needs.shape)
     slopes[q.loadings] = posterior.draws("a").mean(0)
     eta = mean @ slopes.T + posterior.draws("d").mean(0)

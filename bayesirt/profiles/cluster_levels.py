@@ -1,4 +1,4 @@
-"""Clusters of subjects by several abilities: what to expect of a further subject of each."""
+"""Ability levels of clusters of subjects: what to expect of a further subject of each cluster."""
 
 from typing import Any
 
@@ -9,9 +9,9 @@ from bayesirt.ranking.cluster_ranking import known_clusters
 
 
 def cluster_levels(posterior: Posterior) -> pd.DataFrame:
-    """Return the levels about which the subjects of each cluster lie.
+    """Return the levels about which the subjects of each cluster are distributed.
 
-    One row a cluster: `cluster`, `n_subjects`, and the level of each ability under its name, in
+    One row per cluster: `cluster`, `n_subjects`, and the level of each ability under its name, in
     standard deviations of the population of subjects, with its 90% interval (`NAME_low`,
     `NAME_high`).
     """

@@ -1,8 +1,8 @@
 """Several abilities without a Q-matrix: who is best on the whole suite, and along which axes.
 
-Abilities of exploratory MIRT have no order of their own that could rank anybody: the first is what
-most items share, and each further one sets some items against others. What ranks subjects is the
-score that all their abilities together lead one to expect on all items.
+The abilities of exploratory MIRT cannot rank subjects by themselves: the first is what most items
+share, and each further one contrasts some items with others. Subjects are therefore ranked by their
+expected score on all items, given all abilities.
 """
 
 from collections.abc import Callable, Mapping
@@ -46,13 +46,13 @@ from bayesirt.ranking.subject_ranking import (
 from bayesirt.verdict import Verdict, chains_of
 
 CANDIDATES = (1, 2, 3, 5)
-"""Numbers of abilities among which one is chosen."""
+"""Candidate numbers of abilities."""
 _MOST_STEEP = 3
 
 
 @dataclass(frozen=True)
 class ExplorationSettings(Sampling):
-    """What a user chooses."""
+    """Settings that the user chooses."""
 
     warmup: int = 500
     n_abilities: int | Literal["auto"] = "auto"
@@ -60,28 +60,27 @@ class ExplorationSettings(Sampling):
     model: str = Mirt.name
 
     def describe_model(self) -> str:
-        """Return the model and what it assumes in a few words."""
+        """Describe the model and its assumptions in a few words."""
         n = self.n_abilities
         return f"{Mirt.title}, {n} {'ability' if n == 1 else 'abilities'} in principal axes"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Exploration:
-    """A ranking by several abilities with everything it rests on."""
+    """A ranking by several abilities, with everything it is based on."""
 
     point: PointEstimate
     posterior: Posterior
-    # One row a subject, best first: its `expected_score` on all items, as all its abilities
-    # lead one to expect, with its 90% interval; `rank` by it and `tier`, as in
-    # `Ranking.summary`.
+    # One row per subject, best first: its `expected_score` on all items, given all its
+    # abilities, with its 90% interval; `rank` by it and `tier`, as in `Ranking.summary`.
     ranking: pd.DataFrame
-    # One row a subject and ability: `level` in standard deviations of the population, its
+    # One row per subject and ability: `level` in standard deviations of the population, its
     # `sd` and 90% interval (`low`, `high`).
     levels: pd.DataFrame
-    # One row an ability: its `share` of the variance of linear predictors, `reliability`,
-    # `standing` in words, and the items that it surely `helps` or `hinders` most.
+    # One row per ability: its `share` of the variance of linear predictors, `reliability`,
+    # `standing` in words, and the items that it credibly `helps` or `hinders` most.
     abilities: pd.DataFrame
-    # One row an item: proportion correct, intercept `d`, and its slope on each ability with
+    # One row per item: proportion correct, intercept `d`, and its slope on each ability with
     # its 90% interval.
     items: pd.DataFrame
     record: Record[ExplorationSettings]
@@ -94,9 +93,9 @@ class Exploration:
 
     @cached_property
     def clusters(self) -> pd.DataFrame | None:
-        """The clusters that subjects came in, if they did, ranked among each other.
+        """The clusters of subjects, if there are any, ranked among each other.
 
-        As `ranking`, with the `expected_score` at the cluster's levels, which follow.
+        Like `ranking`, with the `expected_score` at the cluster's levels, followed by these levels.
         """
         if self.posterior.clusters is None:
             return None
@@ -107,24 +106,26 @@ class Exploration:
         return table[[*named, *columns, *of_abilities]]
 
     def to_text(self) -> str:
-        """Return what the abilities are in sentences."""
+        """Describe the abilities in sentences."""
         table = self.abilities
         chosen = self.record.diagnostics.get("n_abilities")
         said = []
         if chosen:
-            said = [f"By predictions of held-out answers: {chosen.replace(': ', ', ')}."]
+            said = [f"Chosen on held-out answers: {chosen.replace(': ', ', ')}."]
         if len(table) == 1:
-            return " ".join([*said, "A ranking by one ability says more: leave out --model mirt."])
+            return " ".join([*said, "A ranking by one ability shows more: leave out --model mirt."])
         shares = zip(table["ability"], table["share"], strict=True)
         said.append(
-            f"Shares of what tells subjects apart: "
+            f"Shares of the variance between subjects: "
             f"{', '.join(f'{name} {share:.0%}' for name, share in shares)}. The first is what most "
-            f"items share; each further one sets some items against others."
+            f"items share; each further one contrasts some items with others."
         )
         unknown = table.loc[table["standing"] == PRIOR, "ability"]
         if len(unknown):
             verb, it = ("rests", "it") if len(unknown) == 1 else ("rest", "them")
-            said.append(f"{', '.join(unknown).capitalize()} {verb} on the prior: do not read {it}.")
+            said.append(
+                f"{', '.join(unknown).capitalize()} {verb} on the prior: do not interpret {it}."
+            )
         return " ".join(said)
 
 
@@ -140,8 +141,8 @@ def explore_responses(
 ) -> Exploration:
     """Fit exploratory MIRT and rank the subjects by their expected score.
 
-    `source` to `checkpoint` are as `bayesirt.ranking.run.rank_responses` takes them. A number of
-    abilities that is ``"auto"`` is chosen by predicting held-out answers.
+    `source` to `checkpoint` are as in `bayesirt.ranking.run.rank_responses`. With ``"auto"``, the
+    number of abilities is chosen by predicting held-out answers.
     """
     refuse_disconnected(responses)
     settings = settings or ExplorationSettings()
@@ -177,7 +178,7 @@ def explore_responses(
 
 
 def _refuse_too_many(n_abilities: int | str, responses: Responses) -> None:
-    """Refuse a number of abilities that there are too few items or subjects for."""
+    """Refuse more abilities than the numbers of items and subjects allow."""
     most = min(responses.n_items, responses.n_subjects) - 1
     if n_abilities != "auto" and not 1 <= int(n_abilities) <= most:
         raise ResponseError(
@@ -189,7 +190,7 @@ def _refuse_too_many(n_abilities: int | str, responses: Responses) -> None:
 def _with_number(
     settings: ExplorationSettings, responses: Responses, key: Array, *, progress: bool
 ) -> tuple[ExplorationSettings, dict[str, str]]:
-    """Return settings with the number of abilities that predicts well enough, and why."""
+    """Return settings with the chosen number of abilities, and the reason for it."""
     most = min(responses.n_items, responses.n_subjects) - 1
     found = choose_dimension(
         responses,
@@ -201,7 +202,7 @@ def _with_number(
 
 
 def expected_scores(posterior: Posterior, of: str = "theta") -> NDArray[np.float64]:
-    """Return draws of the expected score on all items at each of some levels, (chain, draw, n)."""
+    """Return draws of the expected score on all items, shape (chain, draw, n), at some levels."""
     draws = tuple(posterior.draws(name) for name in (of, "a", "d"))
     return np.asarray(_scores(posterior.link, draws)).reshape(*posterior["theta"].shape[:2], -1)
 
@@ -236,7 +237,7 @@ def _ranking(posterior: Posterior) -> pd.DataFrame:
 def _ranked(
     by_chain: NDArray[np.float64], verdict: Verdict, alike: NDArray[np.intp] | None = None
 ) -> tuple[dict[str, Any], NDArray[np.intp]]:
-    """Return columns on scores (chain, draw, n) and ranks by them, best first, and that order."""
+    """Return columns of scores, given draws (chain, draw, n), and of ranks, and the order."""
     scores = by_chain.reshape(-1, by_chain.shape[-1])
     order, ranks = best_first(scores, alike)
     alike, scores = None if alike is None else alike[order], scores[:, order]
@@ -269,7 +270,7 @@ def _levels(posterior: Posterior) -> pd.DataFrame:
 
 
 def _abilities(posterior: Posterior) -> pd.DataFrame:
-    """Return what is known of each ability; of θ ~ N(0, I), a² is an item's share of variance."""
+    """Summarise each ability; for θ ~ N(0, I), a² is an item's share of the variance."""
     theta, a = posterior.draws("theta"), posterior.draws("a")
     known = theta.mean(0).var(0)
     reliability = known / (known + theta.var(0, ddof=1).mean(0))
@@ -288,7 +289,7 @@ def _abilities(posterior: Posterior) -> pd.DataFrame:
 
 
 def _steep(posterior: Posterior, least: NDArray[np.float64]) -> str:
-    """Return the items whose slopes are surely on this side of 0, the surest first."""
+    """Return the items whose slopes are credibly on this side of 0, the most certain first."""
     first = [j for j in np.argsort(-least, kind="stable")[:_MOST_STEEP] if least[j] > 0]
     return "; ".join(posterior.items[j] for j in first)
 

@@ -1,4 +1,4 @@
-"""Answers to items that nobody has answered yet, from their rows of the Q-matrix alone."""
+"""Prediction of answers to unanswered items, from their rows of the Q-matrix alone."""
 
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -25,17 +25,17 @@ _MOST_DRAWS = 2000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ItemPredictions:
-    """Chances of right answers to items without responses."""
+    """Predicted probabilities of right answers to items without responses."""
 
     subjects: tuple[str, ...]
     items: tuple[str, ...]
     # shape (subject, item). The predictive probability of a right answer, and the 90% interval of
-    # what the item's own probability may turn out to be.
+    # the probability on this particular item.
     probability: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
-    # One row a subject, best first: its expected `score` over these items and the 90% interval
-    # (`low`, `high`) of the score that it will be seen to have on them, one trial each.
+    # One row per subject, best first: its expected `score` over these items and the 90% interval
+    # (`low`, `high`) of its observed score on them, with one trial each.
     scores: pd.DataFrame
 
     def __repr__(self) -> str:
@@ -43,7 +43,7 @@ class ItemPredictions:
 
     @cached_property
     def summary(self) -> pd.DataFrame:
-        """One row a subject and item: `probability`, `low` and `high`."""
+        """One row per subject and item: `probability`, `low` and `high`."""
         shape = self.probability.shape
         return pd.DataFrame(
             {
@@ -60,8 +60,8 @@ class ItemPredictions:
         best = self.scores.iloc[0]
         items = counted(len(self.items), "item")
         return (
-            f"{items} without responses: {one_line(best['subject'])} is expected to answer "
-            f"{best['score']:.0%} of them ({best['low']:.0%} to {best['high']:.0%}), the most."
+            f"{items} without responses: {one_line(best['subject'])} is expected to answer the "
+            f"most right, {best['score']:.0%} ({best['low']:.0%} to {best['high']:.0%})."
         )
 
 
@@ -78,17 +78,17 @@ def predict_items(
     Parameters
     ----------
     posterior : Posterior
-        Of the Q-matrix model.
+        Posterior of the Q-matrix model.
     q : QMatrix
-        A row for each new item, with the abilities of the posterior; rows of items that it has
-        seen are left out.
+        Q-matrix with a row for each new item, and the abilities of the posterior; rows of items
+        that the posterior has seen are ignored.
     key : jax.random.key or int
     new_items : {"learnt", "neutral"}
-        What is assumed of their parameters: the population of items that the posterior has learnt,
-        by the abilities that an item needs; or, as the paper does, the same for all items, here
-        a slope of 1 and an intercept of 0.
+        Parameters of the new items: from the population of items in the posterior, given the
+        abilities that an item needs; or, as in the paper, the same for all items, here a slope of 1
+        and an intercept of 0.
     max_draws : int
-        Draws are thinned evenly where there are more.
+        If there are more draws, they are thinned evenly.
 
     Returns
     -------
@@ -97,13 +97,13 @@ def predict_items(
     Raises
     ------
     ResponseError
-        If no row is of a new item, or the abilities are not those of the posterior.
+        If there is no row of a new item, or the abilities are not those of the posterior.
 
     Notes
     -----
-    Each draw of the posterior gets a draw of the new items from its own population, log a ~ N(μ_a,
-    σ_a) and d ~ N(μ_d + Σ_k q_k (β_k - μ_bk a_k), σ_d), so that intervals hold what is not known of
-    subjects, of items in general and of these items. Scores hold the chance in answering too.
+    For each draw of the posterior, new items are drawn from its own population, log a ~ N(μ_a, σ_a)
+    and d ~ N(μ_d + Σ_k q_k (β_k - μ_bk a_k), σ_d), so that intervals include the uncertainty about
+    subjects, about items in general and about these items. Scores also include chance in answering.
 
     References
     ----------
@@ -142,14 +142,14 @@ def predict_items(
 
 
 def lean_of(posterior: Posterior) -> NDArray[np.floating]:
-    """Return draws of how intercepts lean on slopes; posteriors of version 0.1.0 have none."""
+    """Return draws of the dependence of intercepts on slopes, 0 for posteriors of version 0.1.0."""
     if "mu_b" in posterior.dataset:
         return posterior.draws("mu_b")
     return np.zeros_like(posterior.draws("beta"))
 
 
 def _new_rows(posterior: Posterior, q: QMatrix) -> tuple[tuple[str, ...], NDArray[np.bool_]]:
-    """Return the items without responses and their rows, columns in the posterior's order."""
+    """Return the items without responses and their rows, with the posterior's order of columns."""
     abilities = [str(x) for x in posterior.dataset["ability"].values]
     unknown = [x for x in q.abilities if x not in set(abilities)]
     if unknown:
@@ -172,7 +172,7 @@ def _new_rows(posterior: Posterior, q: QMatrix) -> tuple[tuple[str, ...], NDArra
 def _predict(
     draws: dict[str, Array], needs: Bool[Array, "item ability"], key: Array, *, neutral: bool
 ) -> tuple[Float[Array, "subject item"], ...]:
-    """Return P, its interval, and draws of scores, item after item."""
+    """Return the probabilities, their intervals and draws of scores, one item at a time."""
     n_draws, n_subjects, n_abilities = draws["theta"].shape
     keys = jax.random.split(key, (len(needs), 3))
     tails = jnp.asarray(TAILS)

@@ -1,4 +1,4 @@
-"""The folder that keeps ability profiles: written whole or not at all."""
+"""The folder of ability profiles, which is written completely or not at all."""
 
 import json
 import os

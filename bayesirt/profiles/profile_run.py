@@ -1,4 +1,4 @@
-"""A profile run: from responses and a Q-matrix to profiles of abilities."""
+"""Profile runs: ability profiles from responses and a Q-matrix."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,34 +32,34 @@ _MOST_NAMED = 5
 
 @dataclass(frozen=True)
 class ProfileSettings(Sampling):
-    """What a user chooses."""
+    """Settings that the user chooses."""
 
     warmup: int = 500
-    # How abilities go together; auto: by their number.
+    # How abilities relate; auto: chosen by their number.
     structure: Structure | Literal["auto"] = "auto"
     engine: EngineName = "auto"
 
     def describe_model(self) -> str:
-        """Return the model and what it assumes in a few words."""
+        """Describe the model and its assumptions in a few words."""
         return f"Q-matrix 2PL: compensatory, positive slopes, {self.structure} abilities"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ProfileRun:
-    """Ability profiles with everything they rest on."""
+    """Ability profiles, with everything they are based on."""
 
-    q: QMatrix  # As it was given.
+    q: QMatrix  # The Q-matrix as given.
     point: PointEstimate
     posterior: Posterior
     profiles: AbilityProfiles
     predictions: ItemPredictions | None  # For the items that have a row but no responses.
-    # What was left out, and which abilities the Q-matrix cannot tell apart, a sentence each.
+    # One sentence for each thing left out, and for abilities that the Q-matrix cannot distinguish.
     notes: tuple[str, ...]
     record: Record[ProfileSettings]
 
     @cached_property
     def clusters(self) -> pd.DataFrame | None:
-        """The levels of the clusters that subjects came in, if they did."""
+        """The levels of the clusters of subjects, if there are any."""
         return None if self.posterior.clusters is None else cluster_levels(self.posterior)
 
     def __repr__(self) -> str:
@@ -79,9 +79,9 @@ def profile_responses(
 ) -> ProfileRun:
     """Fit the Q-matrix model and profile the subjects.
 
-    The Q-matrix has a row for each item. Rows of items without responses are predicted; abilities
-    that only such items need are left out, with these items. `source` to `checkpoint` are as
-    `bayesirt.ranking.run.rank_responses` takes them.
+    The Q-matrix has a row for each item. Items without responses are predicted; abilities that only
+    such items need are left out, together with these items. `source` to `checkpoint` are as in
+    `bayesirt.ranking.run.rank_responses`.
     """
     refuse_disconnected(responses)
     own, new = split_rows(q, responses.items)
@@ -114,7 +114,7 @@ def profile_responses(
 
 
 def predicted(posterior: Posterior, new: QMatrix | None, seed: int) -> ItemPredictions | None:
-    """Return what the draws say of items without responses, if there are any."""
+    """Return predictions for items without responses, if there are any."""
     key = jax.random.fold_in(jax.random.key(seed), 1)
     return None if new is None else predict_items(posterior, new, key=key)
 
@@ -130,7 +130,7 @@ def split_rows(q: QMatrix, items: Sequence[str]) -> tuple[QMatrix, QMatrix | Non
 
 
 def notes_on(q: QMatrix, own: QMatrix) -> tuple[str, ...]:
-    """Return what of a Q-matrix had to be left out, and what cannot be told apart."""
+    """Return what was left out of a Q-matrix, and which abilities cannot be distinguished."""
     unknown = ~np.isin(q.abilities, own.abilities)
     findings = replace(own, n_left_out=0).findings()
     if not unknown.any():

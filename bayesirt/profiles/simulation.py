@@ -18,14 +18,14 @@ from bayesirt.simulate import observed_trials
 
 _ROUNDING = 1e-9
 _SIGMA_BETA = 0.5
-"""Of what abilities add to intercepts."""
+"""Standard deviation of the effects of abilities on intercepts."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class QSimulation:
-    """Responses to the items of a Q-matrix whose parameters are known."""
+    """Simulated responses to the items of a Q-matrix, with the true parameters."""
 
-    # As `bayesirt.estimators.q_mirt.fit_q_mirt` names them: theta over subject and ability, a over
+    # Named as by `bayesirt.estimators.q_mirt.fit_q_mirt`: theta over subject and ability, a over
     # loading, d, beta, correlation and the spreads.
     parameters: xr.Dataset
     q: QMatrix
@@ -46,7 +46,7 @@ class QSimulation:
         return table.set_index(["parameter", "name"])
 
     def to_text(self) -> str:
-        """Return what was simulated in a few words."""
+        """Return a summary in a few words."""
         facts = self.responses.summary["value"]
         return (
             f"{facts['subjects']} subjects x {facts['items']} items that need "
@@ -71,18 +71,18 @@ def simulate_q_mirt(
     Parameters
     ----------
     n_subjects : int
-        At least two.
+        Number of subjects, at least two.
     q : QMatrix
     key : jax.random.key or int
         The same key gives the same simulation on the same machine.
     correlation : float, or float array, shape (ability, ability)
-        Of the abilities: of each pair of them, or Ω.
+        Correlation of each pair of abilities, or the whole matrix Ω.
     sigma_a, sigma_d : float
         Standard deviations of log slopes and of intercepts, in logits.
     trials : int, or int array, shape (subject, item)
         Trials of each cell; 0 where the item is not run.
     missing : float
-        Share of the cells, in [0, 1), that is taken away at random.
+        Share of the cells, in [0, 1), that is removed at random.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def simulate_q_mirt(
     ------
     ResponseError
         If the options are out of range, Ω is not a correlation matrix, or so many cells are missing
-        that some subject or item would keep none.
+        that a subject or item would have none left.
 
     Examples
     --------
@@ -153,7 +153,6 @@ def _correlation_matrix(correlation: ArrayLike, n: int) -> NDArray[np.float64]:
     if not (usable and np.linalg.eigvalsh(omega)[0] > -_ROUNDING):
         raise ResponseError(
             f"`correlation` is not a correlation matrix of {n} abilities; pass a symmetric, "
-            f"positive "
-            f"definite matrix with ones on its diagonal, or one number for all pairs"
+            f"positive definite matrix with ones on its diagonal, or one number for all pairs"
         )
     return omega

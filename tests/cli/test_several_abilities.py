@@ -147,7 +147,7 @@ def test_the_number_of_abilities_is_found_and_intervals_hold_the_truth(cli: Cli,
     path = results(tmp_path, data)
     shown = cli("rank", path, "--model", "mirt", "--out", out, "--draws", 500)
     assert shown.code == 0, shown.err
-    assert "By predictions of held-out answers: " in shown.words
+    assert "Chosen on held-out answers: " in shown.words
     ranking = pd.read_csv(out / "ranking.csv")
     score = ranking["subject"].map(true_scores(data))
     held = score.between(ranking["expected_score_low"], ranking["expected_score_high"])

@@ -150,7 +150,7 @@ def test_a_leaked_anchor_is_found_and_a_changed_one_too():
     assert set(table["item"].iloc[:2]) == {"q05", "q17"}
     assert table["alarm"].sum() == 2
     alarms = {alarm.item: alarm for alarm in anchor_alarms(table)}
-    assert "better than calibrated: 100% of 20 recent answers right" in alarms["q05"].sentence
+    assert "better than calibrated: 100% of 20 recent answers are right" in alarms["q05"].sentence
     assert "worse than calibrated: 0% of 20" in alarms["q17"].sentence
     assert alarms["q17"][:2] == ("anchor", BENCHMARKS[17])
 
@@ -366,7 +366,7 @@ def test_a_bank_without_recent_subjects_says_so():
 
 def test_what_cannot_be_compared_is_said(review: BankReview):
     alone = BankReview(review.anchors, review.benchmarks.iloc[:1], 20, review.alarms[:1])
-    assert alone.headline.startswith("1 alarm, by")
+    assert alone.headline.startswith("1 alarm from")
     assert "cannot be checked without another" in alone.headline
     apart = BankReview(review.anchors, review.benchmarks.assign(drift_p=np.nan), 1, ())
     assert apart.headline.startswith("No alarm from answers of 1 recent subject to")

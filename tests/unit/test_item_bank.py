@@ -175,7 +175,10 @@ def changed(table: pd.DataFrame, column: str, *values: object) -> pd.DataFrame:
         (lambda: BankStep("score"), "kind 'score' must have `scores`"),
         (lambda: items_step("maths", "score", scores=scores_of("maths")), "has no `items`"),
         (lambda: items_step("maths", scores=scores_of("maths")), "has no `scores`"),
-        (lambda: items_step("maths", subjects=subjects_of(3)), "have 3 abilities, items 2"),
+        (
+            lambda: items_step("maths", subjects=subjects_of(3)),
+            "have 3 abilities, but items have 2",
+        ),
         (
             lambda: items_step("maths", subjects=subjects_of(2, 2)),
             "accuracies on 2 benchmarks, but the items belong to 1",

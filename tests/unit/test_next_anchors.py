@@ -169,5 +169,5 @@ def test_what_cannot_be_is_refused(bank: ItemBank):
         suggest_anchors(bank, {"x": given(1)}, key=KEY, subject="y")
     with pytest.raises(ResponseError, match="'x' has answered all 24 items"):
         suggest_anchors(bank, {"x": given(*range(N_ITEMS))}, key=KEY)
-    with pytest.raises(ResponseError, match="'old' answered item 'q00' otherwise"):
+    with pytest.raises(ResponseError, match="'old' answered item 'q00' differently"):
         suggest_anchors(bank, {"old": given(0)}, key=KEY)

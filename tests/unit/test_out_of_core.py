@@ -223,7 +223,7 @@ def test_a_full_disk_is_told_before_anything_is_written(put, folder, monkeypatch
     usage.free = 1e9
     monkeypatch.setattr("bayesirt.data.cell_store.save_block", full)
     with pytest.raises(
-        ResponseError, match=r"cannot be stored in .*: No space left on device; let"
+        ResponseError, match=r"cannot be stored in .*: No space left on device; set TMPDIR"
     ):
         read_responses(put(counts()), out_of_core=True)
     assert not list(folder.iterdir())

@@ -261,7 +261,7 @@ def test_long_texts_are_cut_in_their_middle_with_a_note():
     assert "[4,711 characters left out here]" in shown
     assert len(shown) < 350
     assert done.cut == ("q1",)
-    assert "Shown in part, as too long: 'q1'." in done.to_text()
+    assert "Too long and shown only in part: 'q1'." in done.to_text()
     assert annotate({"q1": "x" * 300}, ABILITIES, llm, most_characters=300).cut == ()
 
 
@@ -297,7 +297,7 @@ def test_guidance_and_definitions_are_said_and_braces_in_them_are_text():
         ({"abilities": {}}, "mapping from each ability's name to its definition"),
         ({"abilities": "mathematics"}, "mapping from each ability's name"),
         ({"abilities": {"x\0": ""}}, "not valid text"),
-        ({"batch_size": 0}, "`batch_size` must be 1 at least, got 0"),
+        ({"batch_size": 0}, "`batch_size` must be at least 1, got 0"),
         ({"most_characters": 9}, "`most_characters` must be 100 at least"),
         ({"most_abilities": 0}, "`most_abilities` must be 1 at least"),
         ({"most_abilities": 201}, "`most_abilities` must be 200 at most"),
@@ -336,7 +336,7 @@ def test_what_cannot_be_saved_or_loaded_is_refused_in_a_sentence(tmp_path):
         Annotation({}, ABILITIES).save(tmp_path / "q.json")
     for content in ({"q1": ["x"]}, {"items": {"q1": ["x"]}, "definitions": {"y": ""}}):
         (tmp_path / "q.json").write_text(json.dumps(content))
-        with pytest.raises(ResponseError, match="a Q-matrix but no saved annotation"):
+        with pytest.raises(ResponseError, match="a Q-matrix but not a saved annotation"):
             Annotation.load(tmp_path / "q.json")
 
 

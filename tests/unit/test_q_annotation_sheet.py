@@ -187,9 +187,9 @@ def test_a_sheet_with_a_column_lost_or_a_row_twice_is_refused(tmp_path):
 
 def test_a_sheet_is_not_written_over_nor_without_texts(tmp_path):
     sheet_of(tmp_path / "s.csv")
-    with pytest.raises(ResponseError, match="there already and may hold corrections"):
+    with pytest.raises(ResponseError, match="already exists and may hold corrections"):
         spot_check(ANNOTATION, TEXTS, tmp_path / "s.csv", seed=1)
-    with pytest.raises(ResponseError, match="`share` must lie above 0"):
+    with pytest.raises(ResponseError, match="`share` must be above 0"):
         spot_check(ANNOTATION, TEXTS, tmp_path / "t.csv", seed=1, share=0.0)
     with pytest.raises(ResponseError, match="has no text; pass all items' texts"):
         spot_check(ANNOTATION, {}, tmp_path / "t.csv", seed=1)

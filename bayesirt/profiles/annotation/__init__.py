@@ -1,4 +1,4 @@
-"""Which abilities each item needs, asked of an LLM and checked by people."""
+"""Annotation of items with the abilities they need, by an LLM and checked by people."""
 
 from bayesirt.profiles.annotation.annotation import Annotation, Failure
 from bayesirt.profiles.annotation.corrections import Corrections, read_corrections

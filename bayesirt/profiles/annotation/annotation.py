@@ -1,4 +1,4 @@
-"""What an LLM, or people after it, said about which abilities items need."""
+"""The result of an annotation: which abilities items need, according to an LLM or people."""
 
 import json
 from collections.abc import Mapping
@@ -19,32 +19,32 @@ _SHOWN = 3
 
 
 class Failure(NamedTuple):
-    """An item about which a stage found nothing out."""
+    """An item for which a stage got no usable answer."""
 
     item: str
-    stage: str  # "pool", "taxonomy" or "mapping": where abilities were proposed, merged or named.
+    stage: str  # "pool", "taxonomy" or "mapping": where abilities are proposed, merged or named.
     reason: str  # What was wrong with the last answer.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Annotation:
-    """Which abilities items need, and about which items nothing was found out.
+    """Which abilities items need, and which items could not be annotated.
 
     Attributes
     ----------
     needs : mapping of tuple of str
         From an annotated item to the abilities that it needs.
     abilities : mapping of str
-        From an ability's name to its definition; those that no item needs too.
+        From an ability's name to its definition, including abilities that no item needs.
     failures : tuple of Failure
-        With reasons. An item that only stage ``pool`` failed on may be annotated all the same.
+        Failures with reasons. An item that failed only in stage ``pool`` may still be annotated.
     pool : mapping of int
-        From a proposed ability to the number of items it was proposed for; empty where the
-        abilities were given.
+        From a proposed ability to the number of items it was proposed for; empty if the abilities
+        were given.
     cut : tuple of str
         Items whose text was too long and was shown in part.
     n_asked, n_known : int
-        Questions that were asked, and questions whose answers the journal held already.
+        Numbers of questions that were asked, and of questions already answered in the journal.
     """
 
     needs: Mapping[str, tuple[str, ...]]
@@ -77,18 +77,18 @@ class Annotation:
 
     @property
     def failed(self) -> dict[str, str]:
-        """Why items are not annotated, by item."""
+        """Reasons why items are not annotated, by item."""
         return {f.item: f.reason for f in self.failures if f.item not in self.needs}
 
     def to_text(self) -> str:
-        """Return in words what was found out and what was not."""
+        """Return in words what was annotated and what was not."""
         n_items, counts = len(self.needs) + len(self.failed), [len(r) for r in self.needs.values()]
         needed = {ability for row in self.needs.values() for ability in row}
-        each = f" ({min(counts)} to {max(counts)} an item)" if counts else ""
+        each = f" ({min(counts)} to {max(counts)} per item)" if counts else ""
         sentences = [
             f"{len(self.needs):,} of {n_items:,} items annotated with {len(needed)} of "
             f"{len(self.abilities)} abilities{each}; {self.n_asked:,} questions asked, "
-            f"{self.n_known:,} answers known before."
+            f"{self.n_known:,} answered in the journal."
         ]
         if self.failed:
             shown = [f"{_shown(item)} ({reason})" for item, reason in self.failed.items()]
@@ -101,7 +101,7 @@ class Annotation:
             sentences.append(f"No item needs {first_few(unneeded, _SHOWN)}.")
         if self.cut:
             cut = first_few([_shown(item) for item in self.cut], _SHOWN)
-            sentences.append(f"Shown in part, as too long: {cut}.")
+            sentences.append(f"Too long and shown only in part: {cut}.")
         return " ".join(sentences)
 
     def save(self, path: str | Path) -> None:
@@ -110,7 +110,7 @@ class Annotation:
         Parameters
         ----------
         path : str or Path
-            Ending in ``.json``. Written beside its place and renamed, so it is whole or not there.
+            Path ending in ``.json``. The file is written completely or not at all.
 
         Raises
         ------
@@ -132,7 +132,7 @@ class Annotation:
 
     @classmethod
     def load(cls, path: str | Path) -> "Annotation":
-        """Read what `save` wrote.
+        """Read an annotation that `save` wrote.
 
         Parameters
         ----------
@@ -141,12 +141,12 @@ class Annotation:
         Returns
         -------
         Annotation
-            With no questions counted.
+            Annotation without counts of questions.
 
         Raises
         ------
         ResponseError
-            If the file is none that `save` wrote.
+            If `save` did not write the file.
         """
         q = read_q_matrix(path)
         content = json.loads(read_text(Path(path)))
@@ -162,8 +162,8 @@ class Annotation:
             return cls(needs, definitions, failures, dict(content["pool"]), tuple(content["cut"]))
         except (AttributeError, KeyError, TypeError, ValueError):
             raise ResponseError(
-                f"{one_line(Path(path).name)} is a Q-matrix but no saved annotation; name a file "
-                f"that Annotation.save wrote"
+                f"{one_line(Path(path).name)} is a Q-matrix but not a saved annotation; name a "
+                f"file that Annotation.save wrote"
             ) from None
 
 

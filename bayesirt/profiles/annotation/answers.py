@@ -1,4 +1,4 @@
-"""What an LLM answered, taken apart strictly: anything unforeseen is refused in a sentence."""
+"""Strict parsing of an LLM's answers; anything unexpected is refused with a sentence."""
 
 import json
 import re
@@ -18,11 +18,11 @@ _BEGINNING = re.compile(r'\{\s*["}]')
 
 
 class BadAnswer(Exception):  # noqa: N818
-    """An answer that cannot be used; what it says is said back to the LLM."""
+    """An answer that cannot be used; the message is sent back to the LLM."""
 
 
 class _Object(dict[str, Any]):
-    """A JSON object that remembers which of its keys stood twice."""
+    """A JSON object that remembers its duplicated keys."""
 
     def __init__(self, pairs: Sequence[tuple[str, Any]]) -> None:
         super().__init__(pairs)
@@ -34,7 +34,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_Object)
 
 
 def value_of(answer: str, key: str) -> Mapping[str, Any]:
-    """Return the object under a key of the one JSON object in an answer.
+    """Return the object under a key of the only JSON object in an answer.
 
     >>> value_of('Here it is: {"items": {"1": ["logic"]}}. Anything else?', "items")
     {'1': ['logic']}
@@ -65,9 +65,7 @@ def value_of(answer: str, key: str) -> Mapping[str, Any]:
 def parse_lists(
     answer: str, ids: Sequence[str], known: Collection[str] | None = None
 ) -> tuple[Lists, dict[str, str]]:
-    """Return the abilities of each item that an answer lists.
-
-    Of the items whose lists are right. What is wrong with the other items.
+    """Return the abilities of items with valid lists, and the faults of the other items.
 
     >>> parse_lists('{"items": {"1": ["logic"], "2": []}}', ["1", "2"])
     ({'1': ('logic',)}, {'2': 'its list is empty'})
@@ -87,9 +85,7 @@ def parse_lists(
 
 
 def parse_abilities(answer: str, most: int) -> dict[str, str]:
-    """Return the abilities that an answer defines.
-
-    From name to definition.
+    """Return the abilities that an answer defines, from name to definition.
 
     >>> parse_abilities('{"abilities": {"logic": "Telling what follows."}}', 5)
     {'logic': 'Telling what follows.'}
@@ -108,7 +104,7 @@ def parse_abilities(answer: str, most: int) -> dict[str, str]:
 
 
 def _objects(answer: str) -> Iterator[_Object]:
-    """Yield the JSON objects in a text that lie in no other one."""
+    """Yield the outermost JSON objects in a text."""
     start = _BEGINNING.search(answer)
     while start:
         try:

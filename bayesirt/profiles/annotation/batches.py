@@ -1,4 +1,4 @@
-"""Items asked about in batches: what is wrong is asked again, at last each item alone."""
+"""Questions about items in batches; wrong answers are asked again, finally one item at a time."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,20 +14,20 @@ Parse = Callable[[str, Sequence[str]], tuple[Lists, dict[str, str]]]
 
 @dataclass(frozen=True)
 class Inquiry:
-    """One thing to be found out about every item."""
+    """A question to be asked about every item."""
 
-    title: str  # For the progress bar.
-    question: MakeQuestion  # From texts by id to what is asked about them.
-    # From an answer and the ids to the lists of abilities and to what is wrong, both by id.
+    title: str  # Title of the progress bar.
+    question: MakeQuestion  # From texts by id to the question about them.
+    # From an answer and the ids to the lists of abilities and to faults, both by id.
     parse: Parse
 
 
 @dataclass
 class Findings:
-    """What was found out."""
+    """Results of an inquiry."""
 
     lists: Lists = field(default_factory=dict)  # Abilities by item, in the items' order.
-    faults: dict[str, str] = field(default_factory=dict)  # Why the other items have none.
+    faults: dict[str, str] = field(default_factory=dict)  # Reasons why other items have none.
 
 
 def inquire(
@@ -47,7 +47,7 @@ def inquire(
 
 
 def ask_again(journal: Journal, question: Question, attempt: int, reason: str) -> str:
-    """Return the answer to a question, with what was wrong before from the second attempt on."""
+    """Return the answer to a question, which from the second attempt on names what was wrong."""
     return journal.answer(question if attempt == 1 else question.again(attempt, reason))
 
 
@@ -68,7 +68,7 @@ def _ask_batch(
 
 
 def _groups(faults: Mapping[str, str], *, alone: bool) -> Iterator[dict[str, str]]:
-    """Return the items to ask about together, with what was wrong with them before."""
+    """Yield groups of items to ask about together, with what was wrong with them before."""
     if alone:
         yield from ({item: reason} for item, reason in faults.items())
     else:
@@ -82,7 +82,7 @@ def _ask_group(
     journal: Journal,
     attempt: int,
 ) -> tuple[Lists, dict[str, str]]:
-    """Ask about some items under ids of our own: their names never reach the LLM."""
+    """Ask about some items under numeric ids, so that their names never reach the LLM."""
     item_of = {str(k): item for k, item in enumerate(group, 1)}
     question = inquiry.question({key: texts[item] for key, item in item_of.items()})
     reasons = _by_reason({key: group[item] for key, item in item_of.items()})

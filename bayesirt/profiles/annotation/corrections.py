@@ -1,4 +1,4 @@
-"""What people corrected on a review sheet, and what that says about the items not on it."""
+"""Corrections that people made on a review sheet, and the error rate of all items."""
 
 import csv
 from collections.abc import Collection, Mapping
@@ -27,10 +27,10 @@ from bayesirt.profiles.annotation.review_sheet import (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Corrections:
-    """An annotation as people corrected it, and how often they had to."""
+    """An annotation that people corrected, and its error rate."""
 
-    annotation: Annotation  # With the abilities of corrected items replaced.
-    # One row a checked item: item, wrong, and the abilities added and removed as tuples.
+    annotation: Annotation  # Annotation with the abilities of corrected items replaced.
+    # One row per checked item: item, wrong, and the abilities added and removed as tuples.
     summary: pd.DataFrame
     prob: float = 0.9  # Probability of the interval.
 
@@ -39,7 +39,7 @@ class Corrections:
 
     @property
     def n_checked(self) -> int:
-        """Number of items that people looked at."""
+        """Number of items that people checked."""
         return len(self.summary)
 
     @property
@@ -54,18 +54,18 @@ class Corrections:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Interval of the share of wrong items among all that the sheet was drawn from.
+        """Interval of the share of wrong items among all items that the sheet was drawn from.
 
-        Quantiles of Beta(½ + wrong, ½ + right), the posterior under Jeffreys' prior; 0 and 1 where
-        no item, or every item, was wrong. As if items were drawn from very many: a bit wide where a
-        large share of all was checked.
+        Quantiles of Beta(½ + wrong, ½ + right), the posterior under Jeffreys' prior; the lower end
+        is 0 if no item was wrong, the upper end 1 if every item was. It assumes a large population
+        of items, and so is slightly wide if a large share of all was checked.
         """
         wrong, right, tail = self.n_wrong, self.n_checked - self.n_wrong, (1 - self.prob) / 2
         low, high = beta.ppf([tail, 1 - tail], wrong + 0.5, right + 0.5)
         return (float(low) if wrong else 0.0), (float(high) if right else 1.0)
 
     def to_text(self) -> str:
-        """Return in words how often the annotation was wrong."""
+        """Return the error rate of the annotation in words."""
         low, high = self.interval
         return (
             f"{self.n_wrong} of {self.n_checked} checked items were wrong "
@@ -81,10 +81,10 @@ def read_corrections(path: str | Path, annotation: Annotation, *, prob: float = 
     Parameters
     ----------
     path : str or Path
-        The sheet, saved as CSV. In each row the last column says ``ok``, or all abilities that
-        the item needs. Rows may be deleted, but not by what they say.
+        The sheet, saved as CSV. In each row the last column holds ``ok``, or all abilities that
+        the item needs. Rows may be deleted, but not depending on their content.
     annotation : Annotation
-        That the sheet was made from.
+        The annotation that the sheet was made from.
     prob : float
         Probability of the interval of the error rate.
 
@@ -129,7 +129,7 @@ def _known_items(cells: "pd.Series[str]", annotation: Annotation) -> list[str]:
 def _right_abilities(
     item: str, shown: str, verdict: str, annotation: Annotation
 ) -> tuple[str, ...]:
-    """Return the abilities that people say an item needs, in the annotation's order."""
+    """Return the abilities that an item needs according to people, in the annotation's order."""
     where = f"of item {one_line(item)!r}"
     needs = annotation.needs[item]
     if set(_names_in(shown, annotation.abilities, f"column {ABILITIES!r} {where}")) != set(needs):
@@ -146,20 +146,20 @@ def _right_abilities(
 def _names_in(cell: str, abilities: Mapping[str, str], where: str) -> set[str]:
     if not cell.strip():
         raise ResponseError(
-            f"{where} is empty; write ok where the abilities are right, and otherwise all that are"
+            f"{where} is empty; write ok if the abilities are right, or else list the right ones"
         )
     found = [_look_up(text, abilities) for text in (unescaped(cell), cell)]
     names = next((names for names in found if None not in names), None)
     if names is None:
         raise ResponseError(
             f"{where} holds {one_line(cell, 80)!r}, which is not a list of known abilities; write "
-            f"their names as they stand, with ; between them"
+            f"their exact names, separated by ;"
         )
     return {name for name in names if name is not None}
 
 
 def _look_up(cell: str, abilities: Mapping[str, str]) -> Collection[str | None]:
-    """Return the abilities that a cell names, and None for what is none."""
+    """Return the abilities that a cell names, with None for unknown names."""
     stripped = {name.strip(): name for name in abilities}
     try:
         names = split_names(cell)

@@ -1,4 +1,4 @@
-"""The file that an LLM's answers are written to as they come: nothing is asked twice."""
+"""File to which an LLM's answers are written as they arrive, so that nothing is asked twice."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ _HEADER = b'{"bayesirt": "answers of an LLM", "version": 1}'
 
 
 class Journal:
-    """Asks each question once, and remembers the answers in a file where one is named."""
+    """Asks each question once, and stores the answers in a file if one is named."""
 
     def __init__(self, ask: Ask, path: Path | None = None, llm: str = "") -> None:
         self._ask, self._path, self._llm = ask, path, llm
@@ -28,7 +28,7 @@ class Journal:
                 self._answers = _open(path)
 
     def answer(self, question: Question) -> str:
-        """Return the answer to a question, known or asked for now."""
+        """Return the answer to a question, stored earlier or asked for now."""
         key = self._key(question)
         if key in self._answers:
             self.n_known += 1
@@ -49,7 +49,7 @@ class Journal:
             if self._path is not None:
                 error.add_note(
                     f"{len(self._answers):,} answers are kept in {one_line(str(self._path), 400)}; "
-                    f"annotate again with the same journal to go on from there"
+                    f"annotate again with the same journal to continue from there"
                 )
             raise
         if not isinstance(answer, str | None):
@@ -64,7 +64,7 @@ class Journal:
 
 
 def _open(path: Path) -> dict[str, str]:
-    """Return the answers in a file, and make it ready for more."""
+    """Return the answers in a file, and prepare it for more."""
     shown = one_line(str(path), 400)
     if path.is_dir():
         raise ResponseError(f"{shown} is a folder; name a file for the answers")
@@ -91,7 +91,7 @@ def _record(line: bytes, number: int, shown: str) -> tuple[str, str]:
         key = answer = None
     if not (isinstance(key, str) and isinstance(answer, str)):
         raise ResponseError(
-            f"{shown}, line {number}: no answer of an LLM; delete the line to have it asked again"
+            f"{shown}, line {number}: not an answer of an LLM; delete the line to ask again"
         )
     return key, answer
 

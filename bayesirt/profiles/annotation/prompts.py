@@ -1,4 +1,4 @@
-"""What is asked of the LLM, in this package's own words."""
+"""Prompts for the LLM, in this package's own words."""
 
 import hashlib
 import json
@@ -56,14 +56,13 @@ The list, one ability a line, its name in quotation marks:
 
 
 class Question(NamedTuple):
-    """What is asked at once."""
+    """A question to the LLM: its system and user messages."""
 
-    # The two messages.
     system: str
     user: str
 
     def again(self, attempt: int, reason: str) -> "Question":
-        """Return the question with what was wrong about the answer before."""
+        """Return the question with what was wrong with the previous answer."""
         said = (
             f"This is attempt {attempt}. The answer before could not be used:\n{reason}\n"
             f"Answer anew and in full, in the form asked for."
@@ -72,19 +71,19 @@ class Question(NamedTuple):
 
 
 def ask_for_pool(texts: Mapping[str, str], guidance: str) -> Question:
-    """Return the question which abilities items need, in the LLM's own names."""
+    """Return the question of which abilities items need, named by the LLM."""
     return _about_items(_POOL, texts, guidance)
 
 
 def ask_for_mapping(
     texts: Mapping[str, str], abilities: Mapping[str, str], guidance: str
 ) -> Question:
-    """Return the question which abilities of a list items need."""
+    """Return the question of which abilities from a list items need."""
     return _about_items(_MAPPING.format(abilities=_lines(abilities)), texts, guidance)
 
 
 def ask_for_taxonomy(proposed: Mapping[str, str], most: int, guidance: str) -> Question:
-    """Return the question how to merge abilities into a short list."""
+    """Return the question of how to merge abilities into a short list."""
     lines = _lines(proposed)
     mark = _mark([lines])
     user = f"The mark is {mark}.\n\n{mark} begin\n{lines}\n{mark} end"
@@ -92,7 +91,7 @@ def ask_for_taxonomy(proposed: Mapping[str, str], most: int, guidance: str) -> Q
 
 
 def _about_items(task: str, texts: Mapping[str, str], guidance: str) -> Question:
-    """Return a question whose system message is the same for all batches, so it can be cached."""
+    """Return a question with the same system message for all batches, so that it can be cached."""
     mark = _mark(list(texts.values()))
     ids = ", ".join(json.dumps(key) for key in texts)
     fenced = (
@@ -119,6 +118,6 @@ def _lines(notes: Mapping[str, str]) -> str:
 
 
 def _mark(texts: Sequence[str]) -> str:
-    """Return a mark that nobody can have written into the texts, as it depends on them all."""
+    """Return a mark that no text can contain on purpose, as it depends on all texts."""
     digest = hashlib.sha256(json.dumps(list(texts)).encode()).hexdigest()
     return f"<<{digest[:16]}>>"

@@ -1,4 +1,4 @@
-"""A sheet of some items for people to look at, safe to open in a spreadsheet program."""
+"""Review sheets with some items for people to check, safe to open in a spreadsheet program."""
 
 import csv
 import io
@@ -19,7 +19,7 @@ ITEM, TEXT, ABILITIES, VERDICT = "item", "text", "abilities", "ok or right abili
 OK = "ok"
 
 _LONGEST_TEXT = 30_000
-"""A cell of a spreadsheet holds 32,767 characters."""
+"""Longest text shown, as a cell of a spreadsheet holds 32,767 characters."""
 
 
 def spot_check(
@@ -38,11 +38,11 @@ def spot_check(
     items : mapping of str
         From item to text.
     path : str or Path
-        CSV file, in UTF-8. Its last column is empty: write ``ok`` there where the abilities are
-        right, and otherwise all that are, with ``;`` between them. `read_corrections` reads it.
+        CSV file, in UTF-8. Its last column is empty: write ``ok`` there if the abilities are
+        right, or else list the right ones, separated by ``;``. `read_corrections` reads it.
     seed : int
     share : float
-        Of the annotated items to draw, rounded up.
+        Share of the annotated items to draw, rounded up.
 
     Returns
     -------
@@ -52,13 +52,13 @@ def spot_check(
     Raises
     ------
     ResponseError
-        If the share is none, a text is missing, or the file is there already.
+        If the share is invalid, a text is missing, or the file already exists.
 
     Notes
     -----
     Items are drawn evenly along their rarest abilities, each with the same probability, so that
-    rare abilities are seen as often as their share of items allows, and the share of wrong items
-    is estimated without bias.
+    rare abilities are checked in proportion to their share of items, and the estimated share of
+    wrong items is unbiased.
 
     References
     ----------
@@ -66,11 +66,10 @@ def spot_check(
     """
     path, q = Path(path), annotation.q_matrix
     if not 0 < share <= 1:
-        raise ResponseError(f"`share` must lie above 0 and at most at 1, got {share}")
+        raise ResponseError(f"`share` must be above 0 and at most 1, got {share}")
     if path.exists():
         raise ResponseError(
-            f"{one_line(str(path), 400)} is there already and may hold corrections; name another "
-            f"file"
+            f"{one_line(str(path), 400)} already exists and may hold corrections; name another file"
         )
     drawn = [q.items[k] for k in _draw(q, share, seed)]
     without = [item for item in drawn if item not in items]
@@ -82,7 +81,7 @@ def spot_check(
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Return names as one cell, such as ``algebra; logic``; quoted as in CSV where they must be.
+    """Return names as one cell, such as ``algebra; logic``; quoted as in CSV where necessary.
 
     >>> join_names(["algebra", "sets; logic"])
     'algebra; "sets; logic"'
@@ -91,7 +90,7 @@ def join_names(names: Sequence[str]) -> str:
 
 
 def split_names(cell: str) -> list[str]:
-    r"""Return the names in a cell, which stand between semicolons or line breaks.
+    r"""Return the names in a cell, which are separated by semicolons or line breaks.
 
     >>> split_names('algebra; "sets; logic"\ncounting;')
     ['algebra', 'sets; logic', 'counting']
@@ -102,7 +101,7 @@ def split_names(cell: str) -> list[str]:
 
 
 def escaped(cell: str) -> str:
-    """Return a cell that no spreadsheet takes for a formula, and `unescaped` turns back.
+    """Escape a cell so that no spreadsheet program takes it for a formula; see `unescaped`.
 
     >>> escaped("=1+1"), escaped("'tis"), escaped("x")
     ("'=1+1", "''tis", 'x')
@@ -111,12 +110,12 @@ def escaped(cell: str) -> str:
 
 
 def unescaped(cell: str) -> str:
-    """Return the cell that was escaped."""
+    """Return the original of an escaped cell."""
     return cell.removeprefix("'")
 
 
 def _draw(q: QMatrix, share: float, seed: int) -> NDArray[np.intp]:
-    """Return positions of items at even steps along their rarest abilities, from a random start."""
+    """Draw items at even steps along their rarest abilities, from a random start."""
     rng = np.random.default_rng(seed)
     counts = q.needs.sum(0)
     rarest = np.where(q.needs, counts, q.n_items + 1).argmin(1)
@@ -140,7 +139,7 @@ def _shown_text(text: str) -> str:
 
 
 def _csv(rows: Sequence[Sequence[str]]) -> bytes:
-    """Return rows as CSV, with the mark by which spreadsheet programs know UTF-8."""
+    """Return rows as CSV, with the byte-order mark by which spreadsheet programs detect UTF-8."""
     file = io.StringIO(newline="")
     writer = csv.writer(file, quoting=csv.QUOTE_ALL)
     writer.writerows([escaped(cell) for cell in row] for row in rows)

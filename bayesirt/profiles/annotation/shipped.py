@@ -1,4 +1,4 @@
-"""The lists of abilities that ship with the package."""
+"""Lists of abilities that ship with the package."""
 
 import json
 from importlib.resources import files
@@ -10,7 +10,7 @@ DOMAINS = ("mathematics", "physics", "chemistry", "computer_science")
 
 
 def taxonomy(domain: str) -> dict[str, str]:
-    """Return the abilities of a domain, to be handed to `annotate`.
+    """Return the abilities of a domain, for `annotate`.
 
     Parameters
     ----------
@@ -28,8 +28,8 @@ def taxonomy(domain: str) -> dict[str, str]:
 
     Notes
     -----
-    The names are the paper's. The definitions are this package's own, so they bind nobody who
-    compares with the paper.
+    The names are the paper's; the definitions are this package's own, and are not part of the
+    paper.
 
     References
     ----------
@@ -46,7 +46,7 @@ def taxonomy(domain: str) -> dict[str, str]:
     if domain not in DOMAINS:
         raise ResponseError(
             f"there is no taxonomy of {one_line(str(domain))!r}; name one of "
-            f"{', '.join(DOMAINS)}, or pass abilities of your own"
+            f"{', '.join(DOMAINS)}, or pass your own abilities"
         )
     here = files("bayesirt.profiles.annotation").joinpath("taxonomies")
     content: dict[str, str] = json.loads(here.joinpath(f"{domain}.json").read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""From items' texts to a Q-matrix: abilities proposed, merged into a list, and named per item."""
+"""Stages from items' texts to a Q-matrix: propose abilities, merge them, and name them per item."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _NO_TEXT = "it has no text"
 
 @dataclass(frozen=True)
 class Manner:
-    """How questions are asked: what `annotate` may be told."""
+    """Options of `annotate` for how questions are asked."""
 
     guidance: str = ""
     batch_size: int = 10
@@ -33,10 +33,10 @@ class Manner:
         least = {"batch_size": 1, "most_characters": 100, "most_abilities": 1, "retries": 0}
         for name, limit in least.items():
             if (value := getattr(self, name)) < limit:
-                raise ResponseError(f"`{name}` must be {limit} at least, got {value}")
+                raise ResponseError(f"`{name}` must be at least {limit}, got {value}")
         if self.most_abilities > _MOST_ABILITIES:
             raise ResponseError(
-                f"`most_abilities` must be {_MOST_ABILITIES} at most, got {self.most_abilities}"
+                f"`most_abilities` must be at most {_MOST_ABILITIES}, got {self.most_abilities}"
             )
 
 
@@ -56,34 +56,35 @@ def annotate(
     items : mapping of str
         From an item's name to its text.
     abilities : mapping of str or None
-        From an ability's name to its definition, which may be empty; `taxonomy` has some. None
-        lets the LLM propose abilities item by item (the pool) and merge them into a list (the
-        taxonomy) first.
+        From an ability's name to its definition, which may be empty; `taxonomy` provides some. With
+        None, the LLM first proposes abilities item by item (the pool) and merges them into a list
+        (the taxonomy).
     ask : callable
-        Yours: from a system message and a user message to the LLM's answer; None counts as an
-        empty answer. What it raises ends the call.
+        Your function from a system message and a user message to the LLM's answer; None counts as
+        an empty answer. Its exceptions end the call.
     journal : str or Path, optional
-        File of answers, written as they come. With the same file, another call asks nothing that
-        was answered, refused answers included; a higher `retries` then asks only what is still
-        open. To keep what is there, add new items at the end.
+        File of answers, written as they arrive. With the same file, another call repeats no
+        question that was answered, even if the answer was refused; a higher `retries` then asks
+        only what is still open. To reuse the answers, add new items at the end.
     llm : str
-        Which LLM answers, and how; answers in the journal are used only under the same words.
+        Description of the LLM and its settings; answers in the journal are used only if it is the
+        same.
 
     Other Parameters
     ----------------
     guidance : str
-        Your words on the test: its domain, how fine abilities should be, what a spot check showed
-        to go wrong.
+        Your description of the test: its domain, how fine abilities should be, mistakes that a spot
+        check showed.
     batch_size : int
-        Items a question, by default 10.
+        Items per question, by default 10.
     most_characters : int
-        Of an item's text, by default 4,000; from the middle of a longer one some are left out, and
-        a note says so.
+        Longest text of an item, by default 4,000; a longer one is shortened in the middle, with a
+        note that says so.
     most_abilities : int
-        How many abilities the LLM may define, by default 40 and 200 at most.
+        Largest number of abilities that the LLM may define, by default 40 and at most 200.
     retries : int
-        How often an answer that cannot be used is asked for again, with what was wrong; by default
-        twice. The last time each item is asked about alone.
+        How often an unusable answer is asked for again, with what was wrong; by default twice. The
+        last time, each item is asked about separately.
 
     Returns
     -------
@@ -93,14 +94,14 @@ def annotate(
     Raises
     ------
     ResponseError
-        For items, abilities or options that cannot be used, and a journal that is something else.
+        For unusable items, abilities or options, and a journal file that is not a journal.
 
     Notes
     -----
-    Items' names never reach the LLM, and their texts only between lines with a mark that depends
-    on all of them. A text that gives orders may still mislead the LLM about the abilities that
-    this batch needs; it cannot name abilities that are not on the list, nor reach other batches.
-    Let people look at a share of the items: `spot_check`.
+    Items' names never reach the LLM, and their texts appear only between lines with a mark that
+    depends on all of them. A text with instructions may still mislead the LLM about the abilities
+    that this batch needs; it cannot introduce abilities that are not on the list, nor affect other
+    batches. Have people check a share of the items: `spot_check`.
 
     References
     ----------
@@ -142,7 +143,7 @@ def annotate(
 def _abilities_of(
     texts: Mapping[str, str], journal: Journal, manner: Manner
 ) -> tuple[dict[str, str], dict[str, int], list[Failure]]:
-    """Return the abilities that the LLM finds in items, the pool they come from, and failures."""
+    """Return the abilities that the LLM proposes for items, their pool, and failures."""
     question = partial(ask_for_pool, guidance=manner.guidance)
     proposing = Inquiry("proposing abilities", question, parse_lists)
     proposed = inquire(
@@ -160,7 +161,7 @@ def _abilities_of(
 
 
 def _counts(lists: Lists) -> dict[str, int]:
-    """Return for how many items each ability was proposed; case and blanks do not matter."""
+    """Return the number of items each ability was proposed for, ignoring case and blanks."""
     first: dict[str, str] = {}
     counts: dict[str, int] = {}
     for row in lists.values():
@@ -171,7 +172,7 @@ def _counts(lists: Lists) -> dict[str, int]:
 
 
 def _merge(pool: Mapping[str, int], journal: Journal, manner: Manner) -> dict[str, str]:
-    """Return a short list of abilities; a long pool is merged in parts, and these again."""
+    """Merge a pool into a short list of abilities; a long pool is merged in parts first."""
     notes = {name: f"proposed for {count} items" for name, count in pool.items()}
     while len(notes) > _MOST_PROPOSED:
         merged: dict[str, str] = {}
@@ -211,10 +212,10 @@ def _map_items(
 
 
 def _check_texts(texts: Mapping[str, str], kind: str) -> None:
-    """Refuse what does not map names to texts."""
+    """Refuse anything that does not map names to texts."""
     what = {"item": "text", "ability": "definition"}[kind]
     if not (isinstance(texts, Mapping) and texts):
-        raise ResponseError(f"pass a mapping from each {kind}'s name to its {what}, one at least")
+        raise ResponseError(f"pass a mapping from each {kind}'s name to its {what}, at least one")
     for name, text in texts.items():
         if not (isinstance(name, str) and isinstance(text, str)):
             raise ResponseError(
@@ -225,7 +226,7 @@ def _check_texts(texts: Mapping[str, str], kind: str) -> None:
 
 
 def _shortened(text: str, most: int) -> str:
-    """Return a text without its middle where it is too long; questions often stand at the end."""
+    """Shorten a long text in the middle, as questions are often at the end."""
     if len(text) <= most:
         return text
     head = most * 2 // 3
@@ -235,5 +236,5 @@ def _shortened(text: str, most: int) -> str:
 
 
 def _valid(text: str) -> str:
-    """Return a text with what is no Unicode replaced, so that it can be sent."""
+    """Return a text with invalid Unicode replaced, so that it can be sent."""
     return text.encode("utf-8", "replace").decode().replace("\0", "")
