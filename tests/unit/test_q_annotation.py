@@ -298,10 +298,10 @@ def test_guidance_and_definitions_are_said_and_braces_in_them_are_text():
         ({"abilities": "mathematics"}, "mapping from each ability's name"),
         ({"abilities": {"x\0": ""}}, "not valid text"),
         ({"batch_size": 0}, "`batch_size` must be at least 1, got 0"),
-        ({"most_characters": 9}, "`most_characters` must be 100 at least"),
-        ({"most_abilities": 0}, "`most_abilities` must be 1 at least"),
-        ({"most_abilities": 201}, "`most_abilities` must be 200 at most"),
-        ({"retries": -1}, "`retries` must be 0 at least"),
+        ({"most_characters": 9}, "`most_characters` must be at least 100"),
+        ({"most_abilities": 0}, "`most_abilities` must be at least 1"),
+        ({"most_abilities": 201}, "`most_abilities` must be at most 200"),
+        ({"retries": -1}, "`retries` must be at least 0"),
     ],
 )
 def test_bad_arguments_are_refused_before_anything_is_asked(wrong, said):

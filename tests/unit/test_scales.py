@@ -55,7 +55,7 @@ def test_scores_without_bounds_are_parts_of_their_range():
 def test_one_score_far_away_is_refused():
     scores = np.random.default_rng(0).normal(size=(40, 30))
     scores[3, 4] = 1e6
-    with pytest.raises(ResponseError, match=r"1e.06 far from all other scores.*logarithms"):
+    with pytest.raises(ResponseError, match=r"1e.06, so far from all other scores.*logarithms"):
         Responses.from_arrays(scores, scale=Scale("unbounded"))
 
 
