@@ -70,8 +70,8 @@ def check_clusters(clusters: Clusters, n_subjects: int) -> None:
     """Refuse clusters whose number of codes is wrong, or that have no name."""
     if len(clusters.codes) != n_subjects:
         raise ResponseError(
-            f"there are {n_subjects} subjects, but {len(clusters.codes)} clusters; name one for "
-            f"each subject"
+            f"there are {n_subjects} subjects, but {len(clusters.codes)} have a cluster; name one "
+            f"for each"
         )
     for name in clusters.names:
         if not (isinstance(name, str) and name.strip()):

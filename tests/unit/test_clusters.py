@@ -192,7 +192,7 @@ def test_bad_files_are_refused(tmp_path: Path):
         read_responses(write(tmp_path / "w.csv", wide), cluster="llm")
     with pytest.raises(ResponseError, match="no column `xxx"):
         read_responses(results, cluster="x" * 5000)
-    with pytest.raises(ResponseError, match="6 subjects, but 2 clusters"):
+    with pytest.raises(ResponseError, match="6 subjects, but 2 have a cluster"):
         replace(Responses.from_long(ROWS), clusters=Clusters.of(["x", "y"]))
     with pytest.raises(ResponseError, match="give it a name"):
         replace(Responses.from_long(ROWS), clusters=Clusters.of(["x", " ", *"abcd"]))
