@@ -51,7 +51,7 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    """Take the options before a command."""
+    """Handle the options before a command."""
 
 
 app.command()(rank)

@@ -1,4 +1,4 @@
-"""What commands that read results share."""
+"""Options and functions that commands which read results share."""
 
 import inspect
 import sys

@@ -1,4 +1,4 @@
-"""What `rank --model mirt` does: a ranking by several abilities."""
+"""The command `rank --model mirt`: a ranking by several abilities."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -20,7 +20,7 @@ class Clusters:
     Clusters(names=('a', 'b'), codes=(0, 1, 0))
     """
 
-    names: tuple[str, ...]  # Of the clusters, in order of appearance.
+    names: tuple[str, ...]  # Names of the clusters, in order of appearance.
     codes: tuple[int, ...]  # Position of each subject's cluster.
 
     @classmethod

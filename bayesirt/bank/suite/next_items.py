@@ -43,7 +43,7 @@ class Prospects(NamedTuple):
 
     abilities: Abilities  # Abilities given the answers so far.
     score: Float[Array, " subject"]  # Expected score, with the answers so far kept.
-    variance: Float[Array, " subject"]  # Of the score, from abilities, items' errors and chance.
+    variance: Float[Array, " subject"]  # Variance of the score, with items' errors and chance.
     p_right: Float[Array, "subject item"]
     # Expected reduction of the variance by an answer; below 0 if it has been given already.
     gain: Float[Array, "subject item"]
