@@ -1,13 +1,13 @@
-"""The statistical models, as NumPyro functions. Read this folder to know what is assumed.
+"""The statistical models as NumPyro functions; this folder states every modelling assumption.
 
-Names are loaded when they are first used: a finished run is read without NumPyro.
+Names are imported on first use, so that a finished run can be read without NumPyro.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if __name__ != "bayesirt.models":
-    raise ImportError("import bayesirt.models: the folder models/ is a part of the package")
+    raise ImportError("import bayesirt.models instead: the folder models/ is part of the package")
 
 if TYPE_CHECKING:
     from bayesirt.models.continuous import Continuous
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bayesirt.models.two_pl import TwoPL
 
 AUTO = "auto"
-"""Stands for the model that suits the answers."""
+"""Selects the model that suits the kind of answers."""
 _HOME = {
     "Continuous": "continuous",
     "Graded": "graded",

@@ -1,4 +1,4 @@
-"""A model of scores in [0, 1], some of them exactly 0 or 1 (ordered beta; Kubinec 2023).
+"""The ordered beta model (Kubinec 2023) for scores in [0, 1], some of them exactly 0 or 1.
 
     η_ij = a_j θ_i + d_j
     P(y_ij > 0) = sigmoid(η_ij + shift_j + gap_j / 2)
@@ -7,13 +7,12 @@
     log gap_j ~ N(μ_gap, 1),  μ_gap ~ N(1, 1);  log φ_j ~ N(μ_φ, .5),  μ_φ ~ N(1.5, 1)
     shift_j ~ N(μ_shift, 1.5),  μ_shift ~ N(0, 1)
 
-and all else as in the 2PL. The gap says how much of an item's scores lies between the ends, and the
-shift which end has more than what lies between would say. φ says how close that comes to what is
-expected: the variance inside is μ (1 - μ) / (1 + φ). How far items
-differ in both is not learned: an item that was only ever 0 or 1, or inside always the same, would
-draw it to infinity. Scores are kept in ten-thousandths, so that one between the ends is never taken
-for an end; the parts next to the ends have the probability of all scores that are nearer to them
-than to the next.
+The rest is as in the 2PL. The gap determines how many of an item's scores lie between the ends, and
+the shift which end gets more of the others. φ is the precision of scores between the ends: their
+variance is μ (1 - μ) / (1 + φ). The spreads of gap and φ between items are fixed, not learned: an
+item whose scores are all 0 or 1, or all equal in between, would drive them to infinity. Scores are
+stored in ten-thousandths, and a score between the ends is never rounded to an end: the values next
+to the ends carry the probability of all scores that round to them or lie closer to the end.
 """
 
 from collections.abc import Mapping
@@ -35,18 +34,18 @@ from bayesirt.models.response_model import Counts
 from bayesirt.models.two_pl import DIMS, TwoPL
 
 USUAL = {"gap": (1.0, 1.0), "phi": (1.5, 0.5), "shift": (0.0, 1.5)}
-"""Of each, or its logarithm, where its mean lies beforehand, and how far items differ."""
+"""Prior mean of the items' mean, and spread between items, of log gap, log φ and shift."""
 MU_SD = 1.0
 
 
 @dataclass(frozen=True)
 class Continuous(TwoPL):
-    """The continuous model as the package takes it: what it has beside the 2PL.
+    """Ordered beta model for scores in [0, 1]; the abilities and slopes are those of the 2PL.
 
     Raises
     ------
     ResponseError
-        For a normal response curve, or fixed priors.
+        If the link is probit or the priors are fixed.
     """
 
     name: ClassVar[str] = "continuous"
@@ -63,11 +62,7 @@ class Continuous(TwoPL):
         return ORDERED_BETA
 
     def parameters(self, n_subjects: int, n_items: int, **known: Any) -> tuple[Array, ...]:
-        """Draw ability, discrimination, intercept, and what scores have of their own.
-
-        That is the distance of the ends' thresholds, the precision between the ends, and how far
-        the thresholds lie from what is expected there.
-        """
+        """Draw ability, discrimination, intercept, gap, φ and shift."""
         drawn = super().parameters(n_subjects, n_items, **known)
         own = []
         for name, (usual, sigma) in USUAL.items():
@@ -77,9 +72,9 @@ class Continuous(TwoPL):
         return *drawn, *own
 
     def answers(self, drawn: tuple[Array, ...], trials: Counts, successes: Counts | None) -> None:
-        """Condition on scores; this model cannot draw them."""
+        """Condition on scores; this model cannot simulate them."""
         if successes is None:
-            raise ResponseError("the text of the continuous model needs scores")
+            raise ResponseError("the continuous model cannot draw scores; pass successes")
         theta, a, d, gap, phi, shift = drawn
         eta = theta[:, None] * a + d
         inside = (successes > 0) & (successes < trials)
@@ -97,5 +92,5 @@ class Continuous(TwoPL):
 
     @property
     def usual(self) -> Mapping[str, tuple[float, float]]:
-        """Of the logarithms of gap and φ, and of the shift."""
+        """Typical (μ, σ) of log gap, log φ and shift."""
         return USUAL

@@ -1,13 +1,13 @@
-"""The graded response model (Samejima 1969), for answers that get one of a few ordered grades.
+"""The graded response model (Samejima 1969), for answers with a few ordered grades.
 
     P(grade_ij ≥ m) = sigmoid(a_j θ_i + d_j + o_jm),  m = 1, ..., n
     o_j,m-1 - o_jm = gap_jm,  log gap_jm ~ N(μ_gap,m, σ_gap,m)
     μ_gap,m ~ N(log(4 / n), 1),  σ_gap,m ~ HalfNormal(.5)
 
-and all else as in the 2PL, which it is with two grades. The offset of the middle threshold is 0, so
-that b_j = -d_j / a_j is the ability that gets into the upper half of the scale half of the time.
-Each step of the scale has a width that most items share: what a judge calls a 7 differs little from
-question to question. A grade that nobody gets has a narrow gap.
+The rest is as in the 2PL, which is the special case of two grades. The offset of the middle
+threshold is 0, so that b_j = -d_j / a_j is the ability that reaches the upper half of the scale
+half of the time. The width of each step is similar for most items: what a judge calls a 7 differs
+little between questions. A grade that nobody gets has a narrow gap.
 """
 
 from collections.abc import Mapping
@@ -32,17 +32,17 @@ ALL_GAPS, MU_GAP_SD, SIGMA_GAP_SCALE = 4.0, 1.0, 0.5
 
 @dataclass(frozen=True)
 class Graded(TwoPL):
-    """The graded model as the package takes it: what it has beside the 2PL.
+    """Graded response model: a 2PL with ordered thresholds.
 
     Attributes
     ----------
     n : int
-        The highest grade; the lowest is 0. By default that of the responses.
+        Highest grade; the lowest is 0. By default it is taken from the responses.
 
     Raises
     ------
     ResponseError
-        For a normal response curve, or fixed priors.
+        If the link is probit or the priors are fixed.
     """
 
     n: int = 0
@@ -53,7 +53,7 @@ class Graded(TwoPL):
     hierarchical: ClassVar[bool] = True
 
     def suited_to(self, responses: Responses) -> "Graded":
-        """Return the model with the grades that responses have."""
+        """Return the model with the number of grades in the responses."""
         super().suited_to(responses)
         return replace(self, n=1 if responses.scale is None else responses.scale.steps)
 
@@ -68,7 +68,7 @@ class Graded(TwoPL):
         return graded_family(self.n)
 
     def parameters(self, n_subjects: int, n_items: int, **known: Any) -> tuple[Array, ...]:
-        """Draw ability, discrimination, intercept, and each threshold's gap to the next."""
+        """Draw ability, discrimination, intercept and the gaps between thresholds."""
         drawn = super().parameters(n_subjects, n_items, **known)
         gaps = []
         for name in gap_names(self.n):
@@ -88,6 +88,6 @@ class Graded(TwoPL):
 
     @property
     def usual(self) -> Mapping[str, tuple[float, float]]:
-        """Of the logarithm of each gap."""
+        """Typical (μ, σ) of the logarithm of each gap."""
         usual = float(np.log(ALL_GAPS / self.n)), SIGMA_GAP_SCALE
         return dict.fromkeys(gap_names(self.n), usual)

@@ -1,4 +1,4 @@
-"""Latency-response theory (LaRT): accuracy and length of the answer together.
+"""Latency-response theory (LaRT): a joint model of accuracy and answer length.
 
     successes_ij ~ Binomial(trials_ij, Φ(a_j θ_i + d_j))
     log T_ij ~ N(ω_j - φ_j τ_i, λ_j)
@@ -6,26 +6,26 @@
     a_j ~ N(μ_a, σ_a),  d_j ~ N(μ_d - μ_b a_j, σ_d)
     φ_j ~ N(μ_φ, σ_φ),  ω_j ~ N(μ_ω + μ_τ φ_j, σ_ω),  log λ_j ~ N(μ_λ, σ_λ)
 
-θ is ability and τ is speed: who is faster by one unit takes exp(φ_j) times fewer tokens, or
-seconds, for item j. λ_j is a variance. Single items may have negative slopes, and Σa > 0 and
-Σφ > 0 say which way is up. μ_b and μ_τ move along where abilities and speeds have another level, so
-that the items' prior leaves that to (θ, τ). A cell with no trials, and a length that is NaN, was
-not observed and says nothing.
+θ is ability and τ is speed: a subject one unit faster needs exp(φ_j) times fewer tokens, or
+seconds, for item j. λ_j is a variance. Single items may have negative slopes; Σa > 0 and Σφ > 0
+fix the directions. μ_b and μ_τ absorb shifts in the levels of ability and speed, so that only the
+prior of (θ, τ) fixes these levels. Cells with no trials and lengths that are NaN are unobserved
+and contribute nothing.
 
-In clusters, abilities have the 2PL's prior, and so has what speeds have beyond them:
+With clusters, abilities have the 2PL's prior, and so has the part of speed beyond ability:
 
     κ_τ ~ U(0, 1),  υ_c ~ N(0, √κ_τ)
     τ_i ~ N(ρ θ_i + √(1 - ρ²) υ_c, √((1 - ρ²) (1 - κ_τ)))
 
-An option gives wrong answers a length of their own, with w_ij the share of wrong trials:
+With `wrong_lengths`, the length also depends on w_ij, the proportion of trials that are wrong:
 
     log T_ij ~ N(ω_j - φ_j τ_i + δ_j w_ij, λ_j)
 
-exp(δ_j) is how many times as long a wrong answer to item j is as a right one of the same subject.
-The speed then means something else. Without the option it is how short the answers of a subject
-are; with it, how short they are beside other answers that are as right. Who is often wrong, where
-wrong answers ramble, is no longer slow for that, and ρ is what ability and speed have in common
-beyond it. A subject's average length is of both: its speed, and how often it is wrong.
+A wrong answer to item j is exp(δ_j) times as long as a right answer by the same subject. This
+changes the meaning of speed. Without the option, speed measures how short a subject's answers are;
+with it, how short they are compared with answers that are equally correct. Subjects whose wrong
+answers ramble no longer count as slow for that reason, and ρ is the correlation of ability and
+speed that remains. A subject's average length reflects its speed and how often it is wrong.
 """
 
 from collections.abc import Mapping
@@ -97,12 +97,12 @@ def _of_wrong_answers(n_items: int) -> Array:
 
 
 def ability_level(values: Values, t: Array) -> dict[str, Array]:
-    """Return abilities t higher, and speeds by what they have in common with them."""
+    """Shift abilities by t and speeds by ρ t; no predictor changes."""
     return level(values, t) | _faster(values, values["rho"] * t)
 
 
 def speed_level(values: Values, t: Array) -> dict[str, Array]:
-    """Return speeds t higher, by what they have beyond abilities: the lengths' means stay."""
+    """Shift speeds by t with abilities fixed; the expected log lengths do not change."""
     moved = _faster(values, t)
     if "upsilon" in values:
         moved["upsilon"] = values["upsilon"] + t / jnp.sqrt(1 - values["rho"] ** 2)
@@ -115,12 +115,12 @@ def _faster(values: Values, t: Array) -> dict[str, Array]:
 
 
 def ability_unit(values: Values, t: Array) -> dict[str, Array]:
-    """Return abilities in a unit that is e⁻ᵗ of what it was."""
+    """Multiply the unit of ability by e⁻ᵗ; no predictor changes."""
     return unit("free", values, t)
 
 
 def speed_unit(values: Values, t: Array) -> dict[str, Array]:
-    """Return speeds in a unit that is e⁻ᵗ of what it was."""
+    """Multiply the unit of speed by e⁻ᵗ; no predictor changes."""
     grown, shrunk = ("tau", "upsilon", "mu_tau"), ("phi", "mu_phi", "sigma_phi")
     moved = {name: jnp.exp(t) * values[name] for name in grown if name in values}
     return moved | {name: jnp.exp(-t) * values[name] for name in shrunk}
@@ -128,13 +128,14 @@ def speed_unit(values: Values, t: Array) -> dict[str, Array]:
 
 @dataclass(frozen=True)
 class LaRT(ResponseModel):
-    """LaRT as the package takes it.
+    """Latency-response model: accuracy and answer length with correlated ability and speed.
 
     Attributes
     ----------
     link : {"probit", "logit"}
+        Response curve.
     wrong_lengths : bool
-        Give wrong answers a length of their own.
+        Whether wrong answers have a different expected length from right ones.
     """
 
     link: Link = "probit"
@@ -147,13 +148,13 @@ class LaRT(ResponseModel):
 
     @classmethod
     def chosen(cls, priors: Priors, *, wrong_lengths: bool = False) -> "LaRT":
-        """Return the model with the options that people type."""
+        """Return the model with the options given by the user."""
         cls._refuse(priors, wrong_lengths=False)
         return cls(wrong_lengths=wrong_lengths)
 
     @property
     def family(self) -> Family:
-        """Binomial answers."""
+        """Binomial responses."""
         return family_named(self.link)
 
     @property
@@ -163,12 +164,12 @@ class LaRT(ResponseModel):
 
     @property
     def said(self) -> Mapping[str, Any]:
-        """What is kept with draws of its options."""
+        """Options that are stored with the draws."""
         return {**super().said, "wrong_lengths": int(self.wrong_lengths)}
 
     @property
     def engines(self) -> tuple[Method, ...]:
-        """Engines that draw from its posterior."""
+        """Engines that can sample the posterior."""
         return ("blocked", "nuts") if self.wrong_lengths else ("blocked", "nuts", "laplace")
 
     def __call__(
@@ -178,15 +179,15 @@ class LaRT(ResponseModel):
         log_latency: Float[Array, "subject item"] | None = None,
         **known: Any,
     ) -> None:
-        """Define LaRT in NumPyro; without answers or log lengths it draws them.
+        """Define LaRT in NumPyro; missing answers or log lengths are drawn.
 
-        As other models, with `log_latency`, NaN where no length was seen.
+        The arguments are those of other models and `log_latency`, NaN where no length was observed.
         """
         drawn = self.parameters(*trials.shape, **known)
         self.answers(drawn, jnp.asarray(trials), successes, log_latency)
 
     def parameters(self, n_subjects: int, n_items: int, **known: Any) -> tuple[Array, ...]:
-        """Draw ability and speed; discrimination and intercept; φ, ω and λ, and δ if it is used."""
+        """Draw ability, speed, discrimination, intercept, φ, ω, λ and, if it is used, δ."""
         rho = sample("rho", Uniform(-1, 1))
         theta = abilities(n_subjects, **known)
         tau = _speeds(theta, rho, **known)
@@ -217,7 +218,7 @@ class LaRT(ResponseModel):
 
     @property
     def lines(self) -> tuple[Line, ...]:
-        """Level and unit of abilities and of speeds."""
+        """The levels and units of ability and speed."""
         return (
             Line("ability_level", ability_level, "theta", normal=True),
             Line("speed_level", speed_level, "tau", normal=True),
@@ -226,8 +227,8 @@ class LaRT(ResponseModel):
         )
 
     def describe(self) -> str:
-        """Return the model and what it assumes in a few words."""
-        own = ", wrong answers with lengths of their own" if self.wrong_lengths else ""
+        """Return a short description of the model and its assumptions."""
+        own = ", different lengths for wrong answers" if self.wrong_lengths else ""
         return (
             f"LaRT: {self.link}, free slopes, log-normal lengths{own}, correlated ability and speed"
         )

@@ -1,17 +1,17 @@
-"""The exploratory multidimensional 2PL (MIRT): every item may need every ability.
+"""The exploratory multidimensional 2PL (MIRT), in which every item may need every ability.
 
     successes_ij ~ Binomial(trials_ij, sigmoid(a_j · θ_i + d_j))
-    θ_i ~ N(0, I), in clusters κ ~ U(0, 1), γ_c ~ N(0, κ I), θ_i ~ N(γ_c, (1 - κ) I)
+    θ_i ~ N(0, I); with clusters κ ~ U(0, 1), γ_c ~ N(0, κ I), θ_i ~ N(γ_c, (1 - κ) I)
     a_j ~ N(μ_a, Λ⁻¹),  μ_a ~ N(0, I),  Λ ~ Wishart(K + 2, I / s²),  s = .5
     d_j ~ N(μ_d - a_j · μ_b, σ_d),  μ_d ~ N(0, 2),  μ_b ~ N(0, 4 I),  σ_d ~ HalfNormal(2)
 
-a_j and θ_i are vectors of K abilities. Rotating all θ, all a, μ_a, μ_b and Λ alike changes neither
-the likelihood nor the prior: which axes are meant is a convention that data cannot tell. No
-response sees θ + c with d_j - a_j · c, and the items' prior does not see it either, since μ_b moves
-along: levels of abilities are those of θ ~ N(0, I), however many items there are. The prior of the
-slopes' covariance Λ⁻¹ is proper, rotates with it, has mean s² I and weighs as much as one item; a
-whole matrix, not one spread for all directions, lets slopes along abilities that the items hardly
-need be pulled to 0.
+a_j and θ_i are vectors of length K. Rotating all θ, all a, μ_a, μ_b and Λ together changes neither
+the likelihood nor the prior, so the axes are a convention that data cannot determine. Replacing θ
+by θ + c and d_j by d_j - a_j · c changes no response probability and, since μ_b shifts with them,
+not the items' prior either: θ ~ N(0, I) fixes the levels of abilities for any number of items. The
+prior of the slopes' covariance Λ⁻¹ is proper and rotation invariant, has mean s² I and weighs as
+much as one item. A full matrix, rather than one spread for all directions, shrinks the slopes of
+abilities that the items hardly need towards 0.
 """
 
 from collections.abc import Mapping
@@ -35,12 +35,12 @@ from bayesirt.models.response_model import Counts, Line, ResponseModel, Values
 from bayesirt.models.two_pl import right_answers
 
 USUAL_SPREAD = 0.5
-"""s: of slopes about their mean."""
+"""s, the prior spread of slopes about their mean."""
 MU_A_SD, MU_D_SD, MU_B_SD, SIGMA_D_SCALE = 1.0, 2.0, 2.0, 2.0
-"""Of the priors of each element of μ_a, of μ_d, of each element of μ_b, and of σ_d."""
+"""Prior scales of each element of μ_a, of μ_d, of each element of μ_b, and of σ_d."""
 
 IDENTIFICATION = "each draw rotated or reflected to the point estimate's slopes (Procrustes)"
-"""Of axes, which data cannot tell."""
+"""Convention that fixes the axes, which data cannot identify."""
 
 DIMS = {
     "theta": ["subject", "ability"],
@@ -59,7 +59,7 @@ def abilities(
     clusters: Int[ArrayLike, " subject"] | None = None,
     n_clusters: int = 0,
 ) -> Float[Array, "subject ability"]:
-    """Draw abilities of a covariance with this Cholesky factor, of which clusters share a part."""
+    """Draw abilities whose covariance has the Cholesky factor `root`; clusters share part of it."""
     centre, spread = jnp.zeros(len(root)), root
     if clusters is not None:
         icc = sample("icc", Uniform(0, 1))
@@ -72,7 +72,7 @@ def abilities(
 
 
 def levels(slopes: Float[Array, "item ability"], values: Values, t: Array) -> dict[str, Array]:
-    """Return each ability t higher, and items with them: η = a · θ + d and its prior stay."""
+    """Shift abilities by the vector t, and items such that η = a · θ + d and its prior stay."""
     raised = {name: values[name] + t for name in ("theta", "gamma", "mu_b") if name in values}
     return raised | {"d": values["d"] - slopes @ t}
 
@@ -83,12 +83,12 @@ def _levels(values: Values, t: Array) -> dict[str, Array]:
 
 @dataclass(frozen=True)
 class Mirt(ResponseModel):
-    """MIRT as the package takes it.
+    """Exploratory multidimensional 2PL: every item may need every ability.
 
     Attributes
     ----------
     n_abilities : int
-        K.
+        Number of abilities, K.
     """
 
     n_abilities: int
@@ -99,7 +99,7 @@ class Mirt(ResponseModel):
 
     @property
     def said(self) -> Mapping[str, Any]:
-        """What is kept with draws of its options."""
+        """Options that are stored with the draws."""
         return {"n_abilities": self.n_abilities, "identification": IDENTIFICATION}
 
     def parameters(self, n_subjects: int, n_items: int, **known: Any) -> tuple[Array, ...]:
@@ -124,13 +124,13 @@ class Mirt(ResponseModel):
 
     @property
     def lines(self) -> tuple[Line, ...]:
-        """The levels of abilities."""
+        """The levels of the abilities."""
         return (Line("levels", _levels, "theta", normal=True, shape=(self.n_abilities,)),)
 
     def loadings(self, n_items: int) -> Loadings:
-        """Return that every item may need every ability."""
+        """Return full loadings: every item may need every ability."""
         return Loadings(n_items, self.n_abilities)
 
     def describe(self) -> str:
-        """Return the model and what it assumes in a few words."""
+        """Return a short description of the model and its assumptions."""
         return f"{self.title}, {self.n_abilities} abilities"

@@ -1,4 +1,4 @@
-"""Every model by its name, and which is taken where none is named."""
+"""All models by name, and the default model for each kind of answers."""
 
 from bayesirt.data.responses import Responses
 from bayesirt.data.scales import Kind
@@ -20,7 +20,7 @@ MODELS: dict[str, type[ResponseModel]] = {
     model.name: model
     for model in (TwoPL, ThreePL, Repeats, Graded, Continuous, Normal, LaRT, Mirt, QMirt)
 }
-"""Every model, by the name that people type."""
+"""Every model, by the name used on the command line."""
 
 _USUAL: dict[Kind, str] = {
     "binary": "2pl",
@@ -28,42 +28,42 @@ _USUAL: dict[Kind, str] = {
     "continuous": "continuous",
     "unbounded": "normal",
 }
-"""The model of each kind of answers that is taken where none is named."""
+"""Default model for each kind of answers."""
 RANKED = tuple(name for name in MODELS if name not in (Mirt.name, QMirt.name))
-"""Those of one ability, which need nothing said about abilities."""
+"""Models with one ability."""
 
 
 def model_named(
     name: str, priors: Priors | None = None, *, wrong_lengths: bool = False
 ) -> ResponseModel:
-    """Return a model of one ability by its name, with the options that people type.
+    """Return a model of one ability by its name, with the options given by the user.
 
-    ``"auto"`` is the 2PL, whose options are those of the model that `model_for` takes.
+    ``"auto"`` returns the 2PL; its options carry over to the model that `model_for` chooses.
 
     Raises
     ------
     ResponseError
-        If there is none, or an option is not the model's.
+        If no model has the name, or the model does not support an option.
     """
     if name == AUTO:
         name = TwoPL.name
     if name not in RANKED:
-        raise ResponseError(f"there is no model {name!r} of one ability; take {', '.join(RANKED)}")
+        raise ResponseError(f"there is no model {name!r} of one ability; use {', '.join(RANKED)}")
     return MODELS[name].chosen(priors or Priors(), wrong_lengths=wrong_lengths)
 
 
 def usual_model(responses: Responses) -> str:
-    """Return the name of the model that is taken where none is named."""
+    """Return the name of the default model for these responses."""
     return _USUAL["binary" if responses.scale is None else responses.scale.kind]
 
 
 def model_for(responses: Responses, model: str | ResponseModel = AUTO) -> ResponseModel:
-    """Return a model, or the usual one of such answers, as it suits responses.
+    """Return a model adapted to the responses; ``"auto"`` selects the default one.
 
     Raises
     ------
     ResponseError
-        If there is none of that name, or it is for other answers.
+        If no model has the name, or the model is for another kind of answers.
     """
     if isinstance(model, str):
         model = model_named(usual_model(responses) if model == AUTO else model)

@@ -1,11 +1,11 @@
-"""A model of scores without bounds, normal about what is expected of them.
+"""A model of unbounded scores with normal errors.
 
     z_ij ~ N(a_j θ_i + d_j, noise_j² + .02²),  log noise_j ~ N(μ_noise, .5),  μ_noise ~ N(0, 1)
 
-and all else as in the 2PL, as in the congeneric model of test theory (Jöreskog 1971). z is -4 at
-the lowest score of all and 4 at the highest. What is a quarter of a percent of that range is too
-little to tell apart, since an item on which all score the same would draw its noise to nil. For the
-same reason how far items differ in their noise is not learned.
+The rest is as in the 2PL; this is the congeneric model of test theory (Jöreskog 1971). z is -4 at
+the lowest score of all and 4 at the highest. The noise has a floor of .02, a quarter of a percent
+of that range, because an item on which all subjects score the same would drive its noise to zero.
+For the same reason the spread of log noise between items is fixed, not learned.
 """
 
 from collections.abc import Mapping
@@ -26,18 +26,18 @@ from bayesirt.models.response_model import Counts
 from bayesirt.models.two_pl import DIMS, TwoPL
 
 USUAL = {"noise": (0.0, 0.5)}
-"""Of its logarithm, where its mean lies beforehand, and how far items differ."""
+"""Prior mean of the items' mean of log noise, and spread between items."""
 MU_SD = 1.0
 
 
 @dataclass(frozen=True)
 class Normal(TwoPL):
-    """The normal model as the package takes it: what it has beside the 2PL.
+    """Normal model for unbounded scores; the abilities and slopes are those of the 2PL.
 
     Raises
     ------
     ResponseError
-        For a link, or fixed priors.
+        If the link is probit or the priors are fixed.
     """
 
     name: ClassVar[str] = "normal"
@@ -48,7 +48,7 @@ class Normal(TwoPL):
     dims: ClassVar[Mapping[str, list[str]]] = DIMS | {"noise": ["item"]}
 
     def suited_to(self, responses: Responses) -> "Normal":
-        """Return the model, for scores with bounds too: to see what these change."""
+        """Return the model; bounded scores are allowed too, to see what difference bounds make."""
         scale = responses.scale
         if scale is None or scale.kind != "continuous":
             refuse_other_answers(scale, self.name, self.takes)
@@ -56,11 +56,11 @@ class Normal(TwoPL):
 
     @property
     def family(self) -> Family:
-        """Scores about what is expected."""
+        """Normally distributed scores."""
         return NORMAL
 
     def parameters(self, n_subjects: int, n_items: int, **known: Any) -> tuple[Array, ...]:
-        """Draw ability, discrimination, intercept, and how far scores are from the expected."""
+        """Draw ability, discrimination, intercept and noise."""
         theta, a, d = super().parameters(n_subjects, n_items, **known)
         centre, sigma = USUAL["noise"]
         mu_noise = sample("mu_noise", Gaussian(centre, MU_SD))
@@ -69,7 +69,7 @@ class Normal(TwoPL):
         return theta, a, d, noise
 
     def answers(self, drawn: tuple[Array, ...], trials: Counts, successes: Counts | None) -> None:
-        """Draw scores, between the lowest and the highest of all."""
+        """Draw scores on the scale of z, or condition on those given."""
         theta, a, d, noise = drawn
         seen = None
         if successes is not None:
@@ -79,5 +79,5 @@ class Normal(TwoPL):
 
     @property
     def usual(self) -> Mapping[str, tuple[float, float]]:
-        """Of the logarithm of the noise."""
+        """Typical (μ, σ) of the logarithm of the noise."""
         return USUAL

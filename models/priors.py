@@ -1,4 +1,4 @@
-"""What is believed about subjects and items before any response is seen."""
+"""Prior options for subjects and items."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,36 +8,36 @@ from bayesirt.errors import ResponseError
 
 @dataclass(frozen=True)
 class Priors:
-    """Options of the 2PL's priors.
+    """Options for the priors of the 2PL and related models.
 
     Attributes
     ----------
     kind : {"hierarchical", "fixed"}
-        ``"hierarchical"``: items learn their own centre and spread,
+        ``"hierarchical"``: the centre and spread of the items are learned,
         log a ~ N(μ_a, σ_a) with μ_a ~ N(0, .5), σ_a ~ HalfNormal(.5), and d ~ N(μ_d - μ_b a, σ_d)
         with μ_d, μ_b ~ N(0, 2), σ_d ~ HalfNormal(2); for Rasch items d ~ N(μ_d, σ_d).
         ``"fixed"``: log a ~ N(0, .5) and difficulty b ~ N(0, 2), as in Kang (2026).
     slopes : {"positive", "free", "rasch"}
-        ``"free"`` lets single items have a negative discrimination, a ~ N(μ_a, σ_a), with Σa > 0;
+        ``"free"`` allows single items a negative discrimination, a ~ N(μ_a, σ_a), with Σa > 0;
         ``"rasch"`` fixes a = 1. Both need the hierarchical kind.
     guessing : float, optional
-        Proportion correct of those who know nothing, the same for every item of the 3PL; by default
-        it is learned for each.
+        Guessing floor of every item of the 3PL: the proportion correct of a subject who knows
+        nothing. By default it is learned for each item.
     difficulty : str
-        What explains how difficult items are, in the columns that describe them, written as for
-        lme4: ``"log(minutes) + (1|judge)"`` is a slope and an effect for each judge. It needs the
+        lme4-style formula that explains item difficulty by item columns:
+        ``"log(minutes) + (1|judge)"`` means a slope, and an effect of each judge. It needs the
         hierarchical kind.
     ability : str
-        What explains how able subjects are, in the columns that describe them:
-        ``"(1|llm) + (1|scaffold)"`` is an effect for each LLM and for each scaffold.
+        Formula that explains subjects' abilities by subject columns:
+        ``"(1|llm) + (1|scaffold)"`` means an effect of each LLM and of each scaffold.
     groups : str
-        The column of items whose answers go together beyond ability, such as those about one text:
-        a subject has an ability of its own in each group (testlets).
+        Item column that groups dependent items (testlets), such as questions about one text.
+        Each subject has an additional ability in each group.
 
     Raises
     ------
     ResponseError
-        For an unknown option, or options that do not go together.
+        If an option is unknown or options contradict each other.
 
     Examples
     --------
@@ -59,18 +59,18 @@ class Priors:
             raise ResponseError(f"slopes must be positive, free or rasch, got {self.slopes!r}")
         if self.guessing is not None and not 0 < self.guessing < 1:
             raise ResponseError(
-                f"guessing must lie between 0 and 1, such as 0.25 with four options, got "
+                f"guessing must be between 0 and 1, such as 0.25 with four options, got "
                 f"{self.guessing:g}"
             )
         if self.kind == "fixed" and self.slopes != "positive":
             raise ResponseError(
-                "fixed priors go with positive slopes only; leave out one of the options"
+                "fixed priors allow positive slopes only; leave out one of the options"
             )
 
         if self.kind == "fixed" and self.explains:
             raise ResponseError(
-                "fixed priors do not learn what explains difficulty or ability; leave out one of "
-                "the options"
+                "fixed priors do not allow explaining difficulty or ability; leave out one of the "
+                "options"
             )
 
     @property
@@ -79,9 +79,9 @@ class Priors:
         return bool(self.difficulty or self.ability)
 
     def describe(self) -> str:
-        """Return the options in a few words."""
+        """Return a short description of the options."""
         guessed = "" if self.guessing is None else f", guessing {self.guessing:g}"
         explained = f", difficulty by {self.difficulty}" if self.difficulty else ""
         explained += f", ability by {self.ability}" if self.ability else ""
-        together = f", answers together by {self.groups}" if self.groups else ""
+        together = f", items grouped by {self.groups}" if self.groups else ""
         return f"{self.kind}, {self.slopes} slopes{guessed}{explained}{together}"

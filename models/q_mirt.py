@@ -1,20 +1,20 @@
-"""Fine-grained abilities: a multidimensional 2PL in which each item needs some abilities.
+"""The Q-matrix model: a multidimensional 2PL in which each item needs some of the abilities.
 
     successes_ij ~ Binomial(trials_ij, sigmoid(Σ_k q_jk a_jk θ_ik + d_j))
-    θ_i ~ N(0, Ω), in clusters κ ~ U(0, 1), γ_c ~ N(0, κ Ω), θ_i ~ N(γ_c, (1 - κ) Ω)
+    θ_i ~ N(0, Ω); with clusters κ ~ U(0, 1), γ_c ~ N(0, κ Ω), θ_i ~ N(γ_c, (1 - κ) Ω)
     log a_jk ~ N(μ_a, σ_a) where q_jk = 1
     d_j ~ N(μ_d + Σ_k q_jk (β_k - μ_bk a_jk), σ_d),  β_k ~ N(0, σ_β),  μ_bk ~ N(0, 2)
 
-θ_ik is what subject i has of ability k, in standard deviations of the population; one that an item
-needs can make up for another (a compensatory model). β_k says how much easier items are that need
-ability k: with it, the row of Q alone tells something of an item that nobody has answered. No
-response sees θ_k + c with d_j - c a_jk, and with μ_bk + c the items' prior does not see it either:
-levels of abilities are those of θ ~ N(0, Ω), however many items there are.
+θ_ik is subject i's level of ability k, in standard deviations of the population. The model is
+compensatory: one ability can make up for another on an item that needs both. β_k is how much easier
+items are that need ability k, so that the row of Q alone is informative about an item that nobody
+has answered. Replacing θ_k by θ_k + c, d_j by d_j - c a_jk and μ_bk by μ_bk + c changes neither the
+likelihood nor the items' prior: θ ~ N(0, Ω) fixes the levels for any number of items.
 
-Ω is a correlation matrix. "correlated" lets every pair of abilities have its own correlation
-(LKJ), which takes some ten abilities at most to learn. "general" has one number an ability,
-Ω_kl = g_k g_l: what a general ability leaves open is specific, so that forty subjects will do for
-sixty abilities; it takes no two abilities to go against each other. "independent" has none.
+Ω is a correlation matrix. "correlated" has one correlation for each pair of abilities (LKJ prior),
+which can be learned for about ten abilities at most. "general" is a one-factor structure with one
+number per ability, Ω_kl = g_k g_l, so that forty subjects suffice for sixty abilities; it rules out
+negative correlations. "independent" sets all correlations to 0.
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ from bayesirt.models.two_pl import right_answers
 Structure = Literal["correlated", "general", "independent"]
 
 MOST_CORRELATED = 10
-"""Abilities up to which every pair has its own correlation by default: 45 numbers."""
+"""Largest number of abilities for which "correlated" is the default (45 correlations)."""
 
 DIMS = {
     "theta": ["subject", "ability"],
@@ -57,7 +57,7 @@ DIMS = {
 
 
 def default_structure(n_abilities: int) -> Structure:
-    """Return how abilities go together by default."""
+    """Return the default correlation structure of the abilities."""
     return "correlated" if n_abilities <= MOST_CORRELATED else "general"
 
 
@@ -82,16 +82,16 @@ def _levels(needs: Loadings, values: Values, t: Array) -> dict[str, Array]:
 
 @dataclass(frozen=True)
 class QMirt(ResponseModel):
-    """The Q-matrix model as the package takes it.
+    """Q-matrix model: a multidimensional 2PL in which each item needs some of the abilities.
 
     Attributes
     ----------
     needs : Loadings
-        The Q-matrix, a row for each item of the responses.
+        The Q-matrix, with a row for each item of the responses.
     structure : {"correlated", "general", "independent"}
-        How abilities go together.
+        Correlation structure of the abilities.
     q : QMatrix, optional
-        The same with names.
+        The Q-matrix with the names of its items and abilities.
     """
 
     needs: Loadings
@@ -104,17 +104,17 @@ class QMirt(ResponseModel):
 
     @classmethod
     def of(cls, q: QMatrix, structure: Structure | None = None) -> "QMirt":
-        """Take a Q-matrix with a row for each item, and by default `default_structure`."""
+        """Build the model from a Q-matrix; `structure` defaults to `default_structure`."""
         return cls(Loadings.of(q.needs), structure or default_structure(q.n_abilities), q)
 
     @property
     def said(self) -> Mapping[str, Any]:
-        """What is kept with draws of its options."""
+        """Options that are stored with the draws."""
         return {"structure": self.structure}
 
     @property
     def engines(self) -> tuple[Method, ...]:
-        """Engines that draw from its posterior."""
+        """Engines that can sample the posterior."""
         return "blocked", "nuts"
 
     def parameters(
@@ -123,7 +123,7 @@ class QMirt(ResponseModel):
         n_items: int,
         **known: Any,
     ) -> tuple[Array, ...]:
-        """Draw abilities, all slopes (0 where Q is), and intercepts."""
+        """Draw abilities, the matrix of slopes (0 where Q is 0) and intercepts."""
         needs = self.needs.needs
         n_items, n_abilities = needs.shape
         root = _root_of_correlations(n_abilities, self.structure)
@@ -149,7 +149,7 @@ class QMirt(ResponseModel):
 
     @property
     def lines(self) -> tuple[Line, ...]:
-        """The levels of abilities."""
+        """The levels of the abilities."""
         move = partial(_levels, self.needs)
         return (Line("levels", move, "theta", normal=True, shape=(self.needs.n_abilities,)),)
 
@@ -158,5 +158,5 @@ class QMirt(ResponseModel):
         return self.needs
 
     def describe(self) -> str:
-        """Return the model and what it assumes in a few words."""
+        """Return a short description of the model and its assumptions."""
         return f"{self.title}, {self.structure} abilities"

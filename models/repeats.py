@@ -1,11 +1,11 @@
-"""The 2PL for runs of a question that go together (beta-binomial), as an agent's often do.
+"""The 2PL for dependent runs of a question (beta-binomial); an agent's runs are often dependent.
 
     successes_ij ~ BetaBinomial(trials_ij, μ_ij φ_j, (1 - μ_ij) φ_j),  logit μ_ij = a_j θ_i + d_j
     log φ_j ~ N(μ_φ, σ_φ),  μ_φ ~ N(1, 1),  σ_φ ~ HalfNormal(.5)
 
-and all else as in the 2PL. A subject has a chance at each item that ability does not know: it has
-found the way, and finds it in nearly every run, or it has not. Two runs correlate by 1 / (1 + φ_j);
-where φ is large they are as good as independent, which the 2PL takes them to be.
+The rest is as in the 2PL. A subject's success probability on an item varies about what its ability
+predicts: a subject that knows how to solve the item does so in nearly every run. Two runs of one
+item have correlation 1 / (1 + φ_j); for large φ they are practically independent, as in the 2PL.
 """
 
 from collections.abc import Mapping
@@ -29,12 +29,12 @@ MU_PHI_MEAN, MU_PHI_SD, SIGMA_PHI_SCALE = 1.0, 1.0, 0.5
 
 @dataclass(frozen=True)
 class Repeats(TwoPL):
-    """The model of repeats as the package takes it: what it has beside the 2PL.
+    """2PL for dependent runs of the same question (beta-binomial).
 
     Raises
     ------
     ResponseError
-        For a normal response curve, or fixed priors.
+        If the link is probit or the priors are fixed.
     """
 
     name: ClassVar[str] = "repeats"
@@ -44,7 +44,7 @@ class Repeats(TwoPL):
     dims: ClassVar[Mapping[str, list[str]]] = DIMS | {"phi": ["item"]}
 
     def suited_to(self, responses: Responses) -> "Repeats":
-        """Return the model, where questions were run more than once."""
+        """Return the model if any question was run more than once."""
         super().suited_to(responses)
         if responses.cells.totals(0).trials.sum() <= responses.n_observed:
             raise ResponseError(
@@ -55,11 +55,11 @@ class Repeats(TwoPL):
 
     @property
     def family(self) -> Family:
-        """Runs that go together."""
+        """Beta-binomial responses."""
         return BETA_BINOMIAL
 
     def parameters(self, n_subjects: int, n_items: int, **known: Any) -> tuple[Array, ...]:
-        """Draw ability, discrimination, intercept, and how independent runs are."""
+        """Draw ability, discrimination, intercept and φ, the independence of runs."""
         theta, a, d = super().parameters(n_subjects, n_items, **known)
         mu_phi = sample("mu_phi", Normal(MU_PHI_MEAN, MU_PHI_SD))
         sigma_phi = sample("sigma_phi", HalfNormal(SIGMA_PHI_SCALE))
@@ -76,5 +76,5 @@ class Repeats(TwoPL):
 
     @property
     def usual(self) -> Mapping[str, tuple[float, float]]:
-        """Of log φ."""
+        """Typical (μ, σ) of log φ."""
         return {"phi": (MU_PHI_MEAN, SIGMA_PHI_SCALE)}

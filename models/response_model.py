@@ -1,10 +1,10 @@
-"""What a response model is to the rest of the package: the contract that each model file keeps.
+"""The interface of response models, which each model file implements.
 
-Every model here is a two-way model: given its items, subjects are independent of each other, and
-the other way round, and a cell's log density depends on linear predictors that are products of
-what is a subject's with what is an item's. A model file says what is assumed, as NumPyro text, and
-which lines through its parameters no predictor sees. Engines, checks, rankings and commands take
-it from there.
+Every model here is a two-way model. Given the items, subjects are independent of each other, and
+vice versa; a cell's log density depends on linear predictors, which are products of subject
+parameters and item parameters. A model file defines the model as a NumPyro function, and the lines
+through its parameters along which no predictor changes. Engines, checks, rankings and commands
+need nothing else.
 """
 
 from abc import ABC, abstractmethod
@@ -36,13 +36,14 @@ class Line(NamedTuple):
     ----------
     name : str
     move : callable
-        (values, t) → the values that are others there, element by element; t = 0 is here.
+        (values, t) → the values that change at t, computed elementwise; t = 0 is no move.
     trait : str
-        Subjects' site whose level, or else whose unit, it moves.
+        The subjects' site whose level (or unit, if not `normal`) moves.
     normal : bool
-        Whether it only shifts values, along which priors are normal: t is added to the trait.
+        Whether the move only adds multiples of t, along which priors are normal; t itself is added
+        to the trait.
     shape : tuple of int
-        Of t: a model of several abilities has a plane of such lines, moved along at once.
+        Shape of t. With several abilities all levels move at once.
     """
 
     name: str
@@ -54,24 +55,24 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class ResponseModel(ABC):
-    """A response model with its options; equal ones are hashed alike.
+    """A response model with its options; equal models have equal hashes.
 
     Attributes
     ----------
     name : str
-        What people type.
+        Name used on the command line.
     title : str
-        What people read.
+        Name shown in reports.
     lengths : bool
         Whether responses must have lengths.
     explained : bool
-        Whether difficulty and ability may be explained, and items come in groups.
+        Whether covariates may explain difficulty and ability, and items may be grouped.
     takes : {"binary", "graded", "continuous", "unbounded"}
-        The answers that it is for.
+        The kind of answers that the model is for.
     known_spreads : bool
-        Whether how far items differ in what they have beside slope and intercept is not learned.
+        Whether the spreads of item parameters beyond slope and intercept are fixed.
     simpler : str, optional
-        Name of the model that it must predict better than to be of use.
+        Name of the simpler model that it should predict better than.
     dims : mapping
         Dimensions of each parameter.
     """
@@ -87,12 +88,12 @@ class ResponseModel(ABC):
 
     @classmethod
     def chosen(cls, priors: Priors, *, wrong_lengths: bool = False) -> "ResponseModel":
-        """Return the model with the options that people type.
+        """Return the model with the options given by the user.
 
         Raises
         ------
         ResponseError
-            If one is not the model's.
+            If the model does not support an option.
         """
         cls._refuse(priors, wrong_lengths=wrong_lengths)
         return cls()
@@ -101,67 +102,67 @@ class ResponseModel(ABC):
     def _refuse(cls, priors: Priors, *, wrong_lengths: bool) -> None:
         if priors.guessing is not None:
             raise ResponseError(
-                f"guessing is a part of the 3pl, not of {cls.name}; pass --model 3pl, or leave "
+                f"guessing is part of the 3pl, not of {cls.name}; pass --model 3pl, or leave "
                 f"out --guessing"
             )
         if (priors.explains or priors.groups) and not cls.explained:
             raise ResponseError(
-                f"what explains difficulty or ability, and groups of items, belong to models of "
-                f"one ability and no lengths, not to {cls.name}; leave them out"
+                f"{cls.name} does not support explaining difficulty or ability, or groups of "
+                f"items; only models of one ability without lengths do; leave these options out"
             )
         if wrong_lengths:
             raise ResponseError(
-                f"wrong answers have lengths of their own in lart, not in {cls.name}, which takes "
-                f"answers alone; pass --model lart, or leave out --wrong-lengths"
+                f"only lart models the lengths of wrong answers; {cls.name} uses no lengths; "
+                f"pass --model lart, or leave out --wrong-lengths"
             )
 
     def suited_to(self, responses: Responses) -> "ResponseModel":
-        """Return the model as it suits responses.
+        """Return the model adapted to the responses.
 
         Raises
         ------
         ResponseError
-            If it is for answers of another kind.
+            If the model is for another kind of answers.
         """
         refuse_other_answers(responses.scale, self.name, self.takes)
         return self
 
     @property
     def engines(self) -> tuple[Method, ...]:
-        """Engines that draw from its posterior; the first is taken where any would do."""
+        """Engines that can sample the posterior; the first is the default."""
         return "blocked", "nuts"
 
     @property
     def family(self) -> Family:
-        """How an answer is distributed, given its predictors."""
+        """Distribution of an answer given its predictors."""
         return LOGIT
 
     def __call__(self, trials: Counts, successes: Counts | None = None, **known: Any) -> None:
-        """Define the model in NumPyro; without answers it draws them, with their parameters.
+        """Define the model in NumPyro; without answers it draws parameters and answers.
 
         Parameters
         ----------
         trials : int array, shape (subject, item)
             0 where the item was not run.
         successes : int array, shape (subject, item), optional
-            How many were right; grades, or scores in ten-thousandths of the highest, where the
-            model takes those.
+            Number of right trials. Depending on the model, grades, or scores in ten-thousandths of
+            the highest.
         **known
-            ``clusters``, the position of each subject's, and ``n_clusters``, where they come so.
+            With clusters, ``clusters``, the cluster index of each subject, and ``n_clusters``.
         """
         drawn = self.parameters(*trials.shape, **known)
         self.answers(drawn, jnp.asarray(trials), successes)
 
     @abstractmethod
     def parameters(self, n_subjects: int, n_items: int, **known: Any) -> tuple[Array, ...]:
-        """Draw subjects and items from their priors: the NumPyro text without data.
+        """Draw subjects and items from their priors: the NumPyro model without data.
 
         Parameters
         ----------
         n_subjects, n_items : int
         **known
-            ``clusters``, the position of each subject's, and ``n_clusters``, where they come so;
-            ``design`` and ``skills``, where something is known of items and subjects.
+            With clusters, ``clusters``, the cluster index of each subject, and ``n_clusters``; with
+            covariates of items or subjects, ``design`` or ``skills``.
 
         Returns
         -------
@@ -171,7 +172,7 @@ class ResponseModel(ABC):
 
     @abstractmethod
     def answers(self, drawn: tuple[Array, ...], trials: Counts, successes: Counts | None) -> None:
-        """Draw answers given subjects and items, or condition on those that there are."""
+        """Draw answers given subjects and items, or condition on observed ones."""
 
     @property
     def lines(self) -> tuple[Line, ...]:
@@ -180,17 +181,17 @@ class ResponseModel(ABC):
 
     @property
     def priors(self) -> Priors:
-        """What is believed of items, as options of the 2PL's."""
+        """Prior options, as for the 2PL."""
         return Priors()
 
     @property
     def usual(self) -> Mapping[str, tuple[float, float]]:
-        """Usual (μ, σ), unconstrained, of what items have beside slope and intercept."""
+        """Typical (μ, σ), unconstrained, of item parameters beyond slope and intercept."""
         return {}
 
     @property
     def said(self) -> Mapping[str, Any]:
-        """What is kept with draws of its options."""
+        """Options that are stored with the draws."""
         return {"priors": self.priors.describe()}
 
     def loadings(self, n_items: int) -> Loadings:
@@ -198,11 +199,11 @@ class ResponseModel(ABC):
         return Loadings(n_items, 1)
 
     def prior_of(self, name: str) -> Any:
-        """Return the prior of a hyperparameter; None if the text has no such site."""
+        """Return the prior of a hyperparameter; None if the model has no such site."""
         with handlers.trace() as trace, handlers.seed(rng_seed=0):
             self.parameters(1, 1)
         return trace[name]["fn"] if name in trace else None
 
     def describe(self) -> str:
-        """Return the model and what it assumes in a few words."""
+        """Return a short description of the model and its assumptions."""
         return f"{self.title}, {self.priors.describe()}"

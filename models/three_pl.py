@@ -1,14 +1,14 @@
-"""The 2PL with guessing (3PL), for questions with a few options to choose from.
+"""The 2PL with guessing (3PL), for multiple-choice questions.
 
     successes_ij ~ Binomial(trials_ij, c_j + (1 - c_j) sigmoid(a_j θ_i + d_j))
     logit c_j ~ N(μ_c, σ_c),  μ_c ~ N(-1.4, .7),  σ_c ~ HalfNormal(.5)
 
-and all else as in the 2PL. c_j is the proportion correct of those who know nothing: people who
-guess among four options have .25, and so have LLMs, unless an option is more tempting than the
-truth. μ_c lies between .06 and .43 with a probability of 90%, since little else tells: items say
-what their c is only by the answers of subjects to whom they are too hard. Where the number of
-options is known, c may be fixed. The ability of a subject in whose answers all is guessed has no
-floor to stand on; its interval is wide for that reason.
+The rest is as in the 2PL. c_j is the proportion correct of a subject who knows nothing: .25 for
+guessing among four options, also for LLMs, unless a wrong option is more tempting than the right
+one. The prior puts sigmoid(μ_c) between .07 and .44 with probability 90%. It has to be informative,
+because only the answers of subjects for whom an item is too hard are informative about its c. Where
+the number of options is known, c may be fixed. A subject who guesses all answers has an ability
+without a lower bound, hence a wide interval.
 """
 
 from collections.abc import Mapping
@@ -32,12 +32,12 @@ MU_C_MEAN, MU_C_SD, SIGMA_C_SCALE = -1.4, 0.7, 0.5
 
 @dataclass(frozen=True)
 class ThreePL(TwoPL):
-    """The 3PL as the package takes it: what it has beside the 2PL.
+    """Three-parameter logistic model: a 2PL with a guessing floor for each item.
 
     Raises
     ------
     ResponseError
-        For a normal response curve.
+        If the link is probit.
     """
 
     name: ClassVar[str] = "3pl"
@@ -51,16 +51,16 @@ class ThreePL(TwoPL):
 
     @property
     def family(self) -> Family:
-        """Binomial answers with a floor."""
+        """Binomial responses with a guessing floor."""
         return GUESSING
 
     @property
     def engines(self) -> tuple[Method, ...]:
-        """Engines that draw from its posterior."""
+        """Engines that can sample the posterior."""
         return super().engines if self.priors.kind == "hierarchical" else ("blocked", "nuts")
 
     def parameters(self, n_subjects: int, n_items: int, **known: Any) -> tuple[Array, ...]:
-        """Draw ability, discrimination, intercept and proportion correct by guessing."""
+        """Draw ability, discrimination, intercept and guessing floor."""
         theta, a, d = super().parameters(n_subjects, n_items, **known)
         if self.priors.guessing is not None:
             return theta, a, d, deterministic("c", jnp.full(n_items, self.priors.guessing))
@@ -78,5 +78,5 @@ class ThreePL(TwoPL):
 
     @property
     def usual(self) -> Mapping[str, tuple[float, float]]:
-        """Of logit c, unless it is fixed."""
+        """Typical (μ, σ) of logit c, unless c is fixed."""
         return {} if self.priors.guessing is not None else {"c": (MU_C_MEAN, SIGMA_C_SCALE)}

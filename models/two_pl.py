@@ -3,28 +3,29 @@
     successes_ij ~ Binomial(trials_ij, sigmoid(a_j θ_i + d_j))
     θ_i ~ N(0, 1),  log a_j ~ N(μ_a, σ_a),  d_j ~ N(μ_d - μ_b a_j, σ_d),  b_j = -d_j / a_j
 
-A cell with no trials was not observed and says nothing. No response sees θ + c with d - a c, or
-s θ with a / s. The items' prior does not see them either, since μ_b moves along: the level and the
-unit of abilities are those of θ ~ N(0, 1), however many items there are.
+A cell with no trials is unobserved and contributes nothing. Replacing θ by θ + c and d by d - a c,
+or θ by s θ and a by a / s, changes no response probability and, since μ_b moves along, not the
+items' prior either: θ ~ N(0, 1) fixes the level and the unit of abilities for any number of items.
 
-Where subjects come in clusters, such as
-several runs or prompts of one LLM, those of cluster c lie about an ability γ_c, and κ (`icc`, the
-intraclass correlation) is the share of the abilities' variance that lies between clusters:
+Subjects may form clusters, such as several runs or prompts of one LLM. Abilities in cluster c are
+centred on γ_c, and κ (`icc`, the intraclass correlation) is the share of the abilities' variance
+that is between clusters:
 
     κ ~ U(0, 1),  γ_c ~ N(0, √κ),  θ_i ~ N(γ_c, √(1 - κ))
 
-Where something is known of items, such as how long each takes a human or which judge graded its
-answers, their difficulty may be explained by it (De Boeck and Wilson 2004): of standardised numbers
-z by slopes β, of levels by effects u with a spread of their own,
+Item covariates, such as the time that a human takes or the judge that graded the answers, may
+explain difficulty (De Boeck and Wilson 2004). Standardised numbers z have slopes β, and the levels
+of each factor f have effects u_f:
 
     d_j ~ N(μ_d - μ_b a_j - z_jᵀ β - Σ_f u_f[level_fj], σ_d)
     β ~ N(0, 2),  u_f ~ N(0, σ_f),  σ_f ~ HalfNormal(1)
 
-and so may abilities be by what is known of subjects, such as the LLM and the scaffold of an agent:
+Likewise, subject covariates, such as the LLM and the scaffold of an agent, may explain ability:
 
     θ_i ~ N(w_iᵀ β_θ + Σ_f v_f[level_fi], σ_θ),  v_f ~ N(0, σ_f),  σ_θ, σ_f ~ HalfNormal(1)
 
-With clusters too, that is so of γ_c, with a spread σ_γ ~ HalfNormal(1), and θ_i ~ N(γ_c, σ_θ).
+If there are clusters too, the covariates explain γ_c, with spread σ_γ ~ HalfNormal(1), and
+θ_i ~ N(γ_c, σ_θ).
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,7 +56,7 @@ def abilities(
     clusters: Int[ArrayLike, " subject"] | None = None,
     n_clusters: int = 0,
 ) -> Float[Array, " subject"]:
-    """Draw abilities of a standard population, about those of clusters where they come so."""
+    """Draw abilities from a standard normal population, which may be clustered."""
     centre, spread = jnp.zeros(()), jnp.ones(())
     if clusters is not None:
         icc = sample("icc", Uniform(0, 1))
@@ -72,7 +73,7 @@ def explained_abilities(
     clusters: Int[ArrayLike, " subject"] | None = None,
     n_clusters: int = 0,
 ) -> Float[Array, " subject"]:
-    """Draw abilities of subjects, or of their clusters, of which something is known."""
+    """Draw abilities that subject covariates explain; with clusters they explain γ."""
     mean = explained(skills, "beta_theta", [x.skill for x in skills.factors])
     if clusters is not None:
         sigma_gamma = sample("sigma_gamma", HalfNormal(1))
@@ -88,7 +89,7 @@ def hierarchical_items(
     priors: Priors,
     design: Design = Design(),  # noqa: B008
 ) -> tuple[Array, Array]:
-    """Draw discriminations and intercepts of items that learn their own centre and spread."""
+    """Draw discriminations and intercepts from the hierarchical prior."""
     if priors.slopes != "rasch":
         mu_a = sample("mu_a", Normal(0, 0.5))
         sigma_a = sample("sigma_a", HalfNormal(0.5))
@@ -111,7 +112,7 @@ def hierarchical_items(
 
 
 def explained(design: Design, slopes: str, effects: Sequence[str]) -> Array | float:
-    """Draw slopes of numbers and effects of levels, and return what they add for each member."""
+    """Draw covariate slopes and factor effects, and return their sum for each member."""
     total: Array | float = 0.0
     if design.covariates:
         with plate(f"{slopes}_covariate", len(design.covariates)):
@@ -135,14 +136,14 @@ def _fixed_items(n_items: int) -> tuple[Array, Array]:
 def right_answers(
     link: str, eta: Float[Array, "subject item"], trials: Counts, successes: Counts | None
 ) -> Array:
-    """Draw the number of right answers whose chances have a logistic or a normal curve."""
+    """Draw the number of right answers under a logistic or normal response curve."""
     logits = eta if link == "logit" else log_ndtr(eta) - log_ndtr(-eta)
     number = Binomial(trials, logits=logits).mask(trials > 0)
     return sample("successes", number, obs=successes)
 
 
 def level(values: Values, t: Array) -> dict[str, Array]:
-    """Return abilities, and items with them, t higher: η = a θ + d and its prior stay."""
+    """Shift abilities by t, and items such that η = a θ + d and its prior stay."""
     moved = {name: values[name] + t for name in ("theta", "gamma") if name in values}
     moved |= {name: values[name] + t for name in _skills(values)[:1]}
     if "mu_d" not in values:  # η = a (θ - b)
@@ -154,12 +155,12 @@ def level(values: Values, t: Array) -> dict[str, Array]:
 
 
 def _skills(values: Values) -> list[str]:
-    """Return the names of effects of levels on ability, the first first."""
+    """Return the names of the factor effects on ability, sorted."""
     return sorted(name for name in values if name.startswith("skill_"))
 
 
 def unit(slopes: str, values: Values, t: Array) -> dict[str, Array]:
-    """Return abilities in a unit that is e⁻ᵗ of what it was: η = a θ + d stays."""
+    """Multiply the unit of ability by e⁻ᵗ, and items such that η = a θ + d stays."""
     grown, shrunk = jnp.exp(t), jnp.exp(-t)
     moved = {name: grown * values[name] for name in ("theta", "gamma", "mu_b") if name in values}
     if "sigma_theta" in values:
@@ -181,7 +182,7 @@ def unit(slopes: str, values: Values, t: Array) -> dict[str, Array]:
 
 @dataclass(frozen=True)
 class TwoPL(ResponseModel):
-    """The 2PL as the package takes it.
+    """Two-parameter logistic model: an ability per subject, a slope and an intercept per item.
 
     Attributes
     ----------
@@ -189,12 +190,12 @@ class TwoPL(ResponseModel):
     link : {"logit", "probit"}
         A logistic or a normal response curve.
     hierarchical : bool
-        Whether fixed priors are not for it.
+        Whether the model requires hierarchical priors.
 
     Raises
     ------
     ResponseError
-        For a link where the model has a curve of its own, or fixed priors where it has none.
+        If the model does not support the link, or fixed priors.
     """
 
     priors: Priors = Priors()  # noqa: RUF009
@@ -209,24 +210,24 @@ class TwoPL(ResponseModel):
     def __post_init__(self) -> None:
         self._refuse(self.priors, wrong_lengths=False)
         if self.link not in ("logit", self.family.name):
-            raise ResponseError(f"{self.name} has a response curve of its own; leave link out")
+            raise ResponseError(f"{self.name} has its own response curve; leave link out")
         if self.hierarchical and self.priors.kind == "fixed":
-            raise ResponseError(f"{self.name} has hierarchical priors; leave out --priors fixed")
+            raise ResponseError(f"{self.name} needs hierarchical priors; leave out --priors fixed")
 
     @classmethod
     def chosen(cls, priors: Priors, *, wrong_lengths: bool = False) -> "TwoPL":
-        """Return the model with the options that people type."""
+        """Return the model with the options given by the user."""
         cls._refuse(priors, wrong_lengths=wrong_lengths)
         return cls(priors)
 
     @property
     def family(self) -> Family:
-        """Binomial answers."""
+        """Binomial responses."""
         return family_named(self.link)
 
     @property
     def engines(self) -> tuple[Method, ...]:
-        """Engines that draw from its posterior."""
+        """Engines that can sample the posterior."""
         return "blocked", "nuts", "laplace"
 
     def parameters(
@@ -254,7 +255,7 @@ class TwoPL(ResponseModel):
 
     @property
     def lines(self) -> tuple[Line, ...]:
-        """The level of abilities, and their unit where slopes are free to follow."""
+        """The level of abilities and, unless slopes are fixed, their unit."""
         of_level = Line("level", level, "theta", normal=True)
         if self.priors.slopes == "rasch":
             return (of_level,)

@@ -327,13 +327,13 @@ def test_json_of_groups_is_one_object(cli, tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ("--priors fixed --slopes free", "fixed priors go with positive slopes only"),
-        ("--guessing 0.25", "guessing is a part of the 3pl, not of 2pl; pass --model 3pl"),
-        ("--model 3pl --guessing 25", "guessing must lie between 0 and 1, such as 0.25"),
+        ("--priors fixed --slopes free", "fixed priors allow positive slopes only"),
+        ("--guessing 0.25", "guessing is part of the 3pl, not of 2pl; pass --model 3pl"),
+        ("--model 3pl --guessing 25", "guessing must be between 0 and 1, such as 0.25"),
         ("--model 3pl --priors fixed --engine laplace", "laplace does not draw from the 3PL; ask"),
         (
             "--wrong-lengths",
-            "wrong answers have lengths of their own in lart, not in 2pl, .*; pass --model lart",
+            "only lart models the lengths of wrong answers; 2pl .*; pass --model lart",
         ),
         ("--model lart", "LaRT needs the length or time of responses; .* with --latency, or leave"),
     ],

@@ -98,7 +98,7 @@ def test_wrong_answers_may_have_lengths_of_their_own(ranked: Ranked):
     assert run.posterior.tree.attrs["wrong_lengths"] == 1
     report = (ranked.out / "report.html").read_text("utf-8")
     assert said in report
-    assert "wrong answers with lengths of their own" in report
+    assert "different lengths for wrong answers" in report
 
 
 def test_json_has_the_sentence_on_lengths(cli, ranked: Ranked, monkeypatch, tmp_path):

@@ -415,13 +415,13 @@ def test_guessing_may_be_fixed():
         (lambda: Priors(guessing=float("nan")), "between 0 and 1"),
         (
             lambda: model_named("4pl"),
-            "there is no model '4pl' of one ability; take 2pl, 3pl, repeats, graded, continuous",
+            "there is no model '4pl' of one ability; use 2pl, 3pl, repeats, graded, continuous",
         ),
         (
             lambda: sample_posterior(
                 some(), key=jax.random.key(0), model=TwoPL(Priors(guessing=0.25))
             ),
-            "guessing is a part of the 3pl, not of 2pl",
+            "guessing is part of the 3pl, not of 2pl",
         ),
     ],
 )

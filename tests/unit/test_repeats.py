@@ -153,7 +153,7 @@ def test_the_correlation_of_runs_is_found_and_is_none_where_there_is_none():
             lambda: Repeats().suited_to(Responses.from_arrays([[1, 0], [0, 1]])),
             "no question was run more than once",
         ),
-        (lambda: Repeats(link="probit"), "repeats has a response curve of its own"),
+        (lambda: Repeats(link="probit"), "repeats has its own response curve"),
         (lambda: repeated_runs(known_posterior(1.0)[0], [0]), "from 1 on"),
         (lambda: Graded(n=3).suited_to(simulated(None)), "graded"),
     ],
