@@ -1,7 +1,7 @@
 """Rank language models with honest uncertainty.
 
-The road is one line: file → `Responses` → `PointEstimate` → `Posterior` → `Ranking` → report.
-Names are loaded when they are first used, so that importing the package costs nothing.
+The pipeline is: file → `Responses` → `PointEstimate` → `Posterior` → `Ranking` → report.
+Names are imported on first use, so that importing the package is fast.
 
 Examples
 --------

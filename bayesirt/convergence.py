@@ -1,7 +1,7 @@
-"""R-hat and effective draws of many quantities at once, as ArviZ has them one after another.
+"""Vectorised R-hat and effective sample size, with the same results as ArviZ.
 
-Vehtari et al. 2021, doi:10.1214/20-BA1221. NumPyro takes long to import and is imported where it is
-used: a finished run is read without it.
+Vehtari et al. 2021, doi:10.1214/20-BA1221. NumPyro is slow to import, so it is imported only where
+it is used: a finished run can be read without it.
 """
 
 import os
@@ -17,19 +17,19 @@ Draws = NDArray[np.floating]  # shape (chain, draw, quantity).
 _TAILS = 0.05, 0.95
 _FEWEST = 4
 _AT_ONCE = 1 << 18
-"""Numbers that a thread works on: NumPy, pandas and SciPy let go of the interpreter."""
+"""Numbers per batch and thread; NumPy, pandas and SciPy release the interpreter lock."""
 
 
 class Convergence(NamedTuple):
-    """How far each quantity has converged."""
+    """Convergence diagnostics of each quantity."""
 
-    r_hat: NDArray[np.float64]  # The larger of that of the bulk and that of the tails.
+    r_hat: NDArray[np.float64]  # The larger of bulk and tail R-hat.
     ess_bulk: NDArray[np.float64]
-    ess_tail: NDArray[np.float64]  # The fewer of those of the 5% and the 95% quantile.
+    ess_tail: NDArray[np.float64]  # The smaller of those of the 5% and the 95% quantile.
 
 
 def convergence(draws: Draws) -> Convergence:
-    """Return how far quantities have converged, each by itself; nan with fewer than four draws."""
+    """Return convergence diagnostics of each quantity; nan with fewer than four draws."""
     n_chains, n_draws, n = draws.shape
     if n_draws < _FEWEST or n == 0:
         return Convergence(*np.full((3, n), np.nan))
@@ -56,20 +56,20 @@ def _of_batch(draws: Draws) -> Convergence:
 
 
 def _halves(draws: Draws) -> Draws:
-    """Return halves of chains as chains, without the draw in the middle of an odd number."""
+    """Split each chain into two; the middle draw of an odd number is dropped."""
     half = draws.shape[1] // 2
     return np.concatenate([draws[:, :half], draws[:, -half:]])
 
 
 def _normal_scores(draws: Draws) -> Draws:
-    """Return what a normal sample of as many is expected to have at the ranks of each quantity."""
+    """Return the rank-normalised draws of each quantity."""
     flat = draws.reshape(-1, draws.shape[-1])
     ranks = pd.DataFrame(flat).rank().to_numpy()
     return ndtri((ranks - 0.375) / (len(flat) + 0.25)).reshape(draws.shape)
 
 
 def _effective(draws: Draws) -> NDArray[np.float64]:
-    """Return effective draws; where draws swing about their mean, n log n at most, of n."""
+    """Return the effective sample size, at most n log10(n), the limit for antithetic chains."""
     from numpyro.diagnostics import effective_sample_size
 
     n = draws.shape[0] * draws.shape[1]

@@ -1,5 +1,5 @@
-"""The one error that bad input raises."""
+"""The error that bad input raises."""
 
 
 class ResponseError(ValueError):
-    """Bad input: one sentence that says what is wrong, where, and what to do."""
+    """Bad input; the message says in one sentence what is wrong, where, and what to do."""

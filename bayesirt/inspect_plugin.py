@@ -1,9 +1,9 @@
-"""An extension of inspect_ai: after each run, the models of its log folder are ranked.
+"""An inspect_ai extension that ranks the models of a log folder after each run.
 
-It does nothing unless ``BAYESIRT_RANK_OUT`` names the folder to write. ``BAYESIRT_RANK_OPTIONS``
-holds further options of ``bayesirt rank``, such as ``--metric match``. The ranking is made in a
-process of its own, which cannot disturb the evaluation; where there is nothing to rank yet, such as
-logs of one model, the reason is printed.
+It does nothing unless ``BAYESIRT_RANK_OUT`` names the output folder. ``BAYESIRT_RANK_OPTIONS``
+holds further options of ``bayesirt rank``, such as ``--metric match``. The ranking runs in a
+separate process, which cannot disturb the evaluation. If there is nothing to rank yet, such as with
+logs of one model only, the reason is printed.
 """
 
 import os
@@ -20,28 +20,28 @@ OUT, OPTIONS = "BAYESIRT_RANK_OUT", "BAYESIRT_RANK_OPTIONS"
 
 @hooks(name="bayesirt", description="Rank the models of a log folder with honest uncertainty")
 class RankLogs(Hooks):  # type: ignore[misc]
-    """Rank after each run."""
+    """Rank the models after each run."""
 
     def enabled(self) -> bool:
-        """Return whether a folder for the ranking was named."""
+        """Return whether an output folder is set."""
         return bool(os.environ.get(OUT))
 
     async def on_run_end(self, data: RunEnd) -> None:
-        """Rank the models of each folder with logs of the run."""
+        """Rank the models of each folder that holds logs of the run."""
         folders = dict.fromkeys(_folder_of(log.location) for log in data.logs if log.location)
         for folder in folders:
             print(f"bayesirt: {rank_folder(folder)}")
 
 
 def _folder_of(location: str) -> str:
-    """Return the folder of a log, which may be told by its address."""
+    """Return the folder of a log, given its path or file URL."""
     told = urlparse(location)
     path = unquote(told.path) if told.scheme == "file" else location
     return path.rpartition("/")[0] or "."
 
 
 def rank_folder(folder: str) -> str:
-    """Rank the models of a folder of logs, and return where the report is, or why there is none."""
+    """Rank the models of a log folder; return the report's path or why there is none."""
     out = os.environ[OUT]
     options = shlex.split(os.environ.get(OPTIONS, ""))
     command = [sys.executable, "-m", "bayesirt", "rank", folder, "--out", out, "--overwrite"]

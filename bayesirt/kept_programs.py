@@ -1,7 +1,7 @@
-"""Programs that are kept as JAX lowered them, so that the next process need not trace them again.
+"""A cache of lowered JAX programs, so that later processes need not trace them again.
 
-JAX keeps what XLA compiled, but looks for it only with a program in hand: to trace and lower a
-sweep of chains takes Python more than a second, and to load it a tenth of one.
+JAX caches what XLA compiled, but needs the lowered program to look it up. Tracing and lowering a
+sweep of chains takes more than a second; loading it from this cache takes a tenth of one.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ import numpyro
 from jax import export
 
 FOLDER = "BAYESIRT_PROGRAMS"
-"""The environment variable that names the folder of programs; without it none are kept."""
+"""Environment variable with the cache folder; if unset, nothing is cached."""
 _SETTINGS = (
     "jax_default_matmul_precision",
     "jax_default_prng_impl",
@@ -31,7 +31,7 @@ _SETTINGS = (
 
 
 class _Signature(NamedTuple):
-    """What a program depends on beside the function's text."""
+    """Everything that a program depends on besides the function's source."""
 
     constants: tuple[Any, ...]
     structure: jax.tree_util.PyTreeDef  # Of the arguments.
@@ -39,10 +39,10 @@ class _Signature(NamedTuple):
 
 
 def kept(function: Callable[..., Any], *, constants: int) -> Callable[..., Any]:
-    """Return a function as compiled by JAX, with its programs kept where a folder is named.
+    """Return the function compiled by JAX, with its programs cached if a folder is set.
 
-    Its first arguments are constants, as many as is said. It may be called within `jax.pmap`, but
-    not within `jax.vmap`, and not be differentiated.
+    The first `constants` arguments are static. The result may be called within `jax.pmap`, but not
+    within `jax.vmap`, and cannot be differentiated.
     """
     compiled = jax.jit(function, static_argnums=tuple(range(constants)))
     programs: dict[_Signature, Callable[..., Any]] = {}
@@ -58,7 +58,7 @@ def kept(function: Callable[..., Any], *, constants: int) -> Callable[..., Any]:
         if signature not in programs:
             programs[signature] = _program(function, signature, Path(folder))
         if not any(isinstance(x, jax.core.Tracer) for x in leaves):
-            # As results are, so that a call with results needs no other program.
+            # Results are on the device, too: calls with results can use the same program.
             leaves = jax.device_put(leaves, jax.local_devices()[0])
         return programs[signature](*leaves)
 
@@ -68,7 +68,7 @@ def kept(function: Callable[..., Any], *, constants: int) -> Callable[..., Any]:
 def _program(
     function: Callable[..., Any], signature: _Signature, folder: Path
 ) -> Callable[..., Any]:
-    """Return a function of the arguments' leaves: as it was kept, or else as it is kept now."""
+    """Return the program as a function of the arguments' leaves, from the cache if possible."""
     constants, structure, leaves = signature
 
     @jax.jit
@@ -83,19 +83,19 @@ def _program(
         return program
     like = [jax.ShapeDtypeStruct(s, dtype, weak_type=weak) for s, dtype, weak in leaves]
     result = jax.eval_shape(compiled, *like)
-    if any(x.weak_type for x in jax.tree.leaves(result)):  # which a kept program does not know
+    if any(x.weak_type for x in jax.tree.leaves(result)):  # exported programs lose weak types
         return compiled
     for name in _classes(jax.tree.structure(result)):
         _register(name)
     try:
         _save(path, export.export(compiled)(*like))
     except (OSError, NotImplementedError, ValueError):
-        return compiled  # nobody may write there, or JAX does not export an operation
+        return compiled  # the folder is not writable, or JAX cannot export an operation
     return _load(path) or compiled
 
 
 def _name_of(function: Callable[..., Any], signature: _Signature) -> str:
-    """Return the name of a file that no other program has, of whatever version."""
+    """Return a file name that is unique to this program and package version."""
     settings = [getattr(jax.config, name) for name in _SETTINGS]
     leaves = [(shape, str(dtype), weak) for shape, dtype, weak in signature.leaves]
     said = function.__module__, function.__qualname__, str(signature.structure), leaves, settings
@@ -106,7 +106,7 @@ def _name_of(function: Callable[..., Any], signature: _Signature) -> str:
 
 @cache
 def _versions() -> tuple[Any, ...]:
-    """Return what tells this text of the package from others, and what traces it."""
+    """Return what identifies the versions of this package's files, JAX, NumPyro and backend."""
     folder = Path(__file__).parent
     stats = [(x, (folder / x).stat()) for x in sorted(glob("**/*.py", root_dir=folder))]
     files = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
@@ -114,7 +114,7 @@ def _versions() -> tuple[Any, ...]:
 
 
 def _save(path: Path, program: export.Exported) -> None:
-    """Write a program after its digest and the classes in its result; all of it or nothing."""
+    """Write a program, preceded by its digest and result classes, atomically."""
     classes, text = sorted(_classes(program.out_tree)), bytes(program.serialize())
     head = json.dumps([hashlib.sha256(text).hexdigest(), *classes])
     beside = path.with_suffix(f".{os.getpid()}")
@@ -124,7 +124,7 @@ def _save(path: Path, program: export.Exported) -> None:
 
 
 def _load(path: Path) -> Callable[..., Any] | None:
-    """Return a program that was kept, unless there is none or the file is damaged."""
+    """Return a cached program; None if there is none or the file is damaged."""
     try:
         head, _, text = path.read_bytes().partition(b"\n")
         digest, *classes = json.loads(head)
@@ -148,7 +148,7 @@ def _classes(structure: jax.tree_util.PyTreeDef) -> set[str]:
 
 @cache
 def _register(name: str) -> None:
-    """Tell JAX how a named tuple is called in files."""
+    """Register the name under which JAX serialises a named tuple."""
     module, _, attribute = name.partition(":")
     named = getattr(import_module(module), attribute)
     export.register_namedtuple_serialization(named, serialized_name=name)

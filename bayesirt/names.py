@@ -1,6 +1,6 @@
-"""Names of subjects and items are hostile input: how they are checked, shown and exported.
+"""Checks, display and export of subject and item names, which may be hostile input.
 
-The data keep every name as it was read. Only the ways out are made safe here.
+The data keep every name as it was read; names are made safe only for output.
 """
 
 import re
@@ -20,8 +20,8 @@ _STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 def one_line(name: str, width: int = 48, head: int | None = None) -> str:
     r"""Return a name fit for one line of a table, a plot or an error message.
 
-    Control characters, line breaks and invisible direction marks become ``·``; a long name keeps
-    its beginning and its end, of the beginning `head` characters.
+    Control characters, line breaks and invisible direction marks become ``·``; a long name is cut
+    in the middle and keeps its first `head` characters.
 
     >>> one_line("two\nlines")
     'two·lines'
@@ -39,7 +39,7 @@ _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def counted(n: int, noun: str) -> str:
-    """Return how many there are of what: ``1 subject``, ``2,000 subjects``.
+    """Return a count with its noun: ``1 subject``, ``2,000 subjects``.
 
     >>> counted(1, "item"), counted(12_000, "item")
     ('1 item', '12,000 items')
@@ -48,7 +48,7 @@ def counted(n: int, noun: str) -> str:
 
 
 def first_few(names: Sequence[str], most: int) -> str:
-    """Return the first of some names for a sentence, and how many more there are.
+    """Return the first few names for a sentence, and the number of further ones.
 
     >>> first_few(["a", "b", "c"], 2)
     'a, b and 1 more'
@@ -58,7 +58,7 @@ def first_few(names: Sequence[str], most: int) -> str:
 
 
 def plain_identifier(name: str) -> str:
-    """Return a name that variables of a file may have.
+    """Return a name that is valid for a variable in a file.
 
     >>> plain_identifier("log(human minutes)")
     'log_human_minutes'
@@ -67,7 +67,7 @@ def plain_identifier(name: str) -> str:
 
 
 def brief(amount: float) -> str:
-    """Return an amount of any size with about three digits; nothing if it is not known.
+    """Return an amount with about three significant digits; an empty string for NaN.
 
     >>> brief(1234.5), brief(0.01234), brief(float("nan"))
     ('1,234', '0.0123', '')
@@ -78,7 +78,7 @@ def brief(amount: float) -> str:
 
 
 def in_percent(probability: float) -> str:
-    """Return a probability in whole percents, of which none is certainty.
+    """Return a probability in whole percent, never as 0% or 100%.
 
     >>> in_percent(0.834), in_percent(0.9999), in_percent(0.0)
     ('83%', 'over 99%', 'below 1%')
@@ -89,7 +89,7 @@ def in_percent(probability: float) -> str:
 
 
 def percent_in_table(probability: float) -> str:
-    """Return a probability in whole percents, as a table shows it.
+    """Return a probability in whole percent, for a table.
 
     >>> percent_in_table(0.834), percent_in_table(0.9999), percent_in_table(0.0)
     ('83%', '>99%', '<1%')
@@ -98,7 +98,7 @@ def percent_in_table(probability: float) -> str:
 
 
 def rounded(number: float) -> int:
-    """Return a forecast with two digits.
+    """Return a forecast rounded to two significant digits.
 
     >>> rounded(1677), rounded(86.0)
     (1700, 86)
@@ -108,7 +108,7 @@ def rounded(number: float) -> int:
 
 
 def spreadsheet_safe(text: str) -> str:
-    """Return text that no spreadsheet runs as a formula: a leading ``=`` gets a ``'`` before it.
+    """Return text that no spreadsheet runs as a formula; ``'`` is put before a leading ``=``.
 
     >>> spreadsheet_safe("=1+1")
     "'=1+1"
@@ -119,7 +119,7 @@ def spreadsheet_safe(text: str) -> str:
 
 
 def markdown_safe(text: str) -> str:
-    r"""Return text that Markdown shows as it is.
+    r"""Return text escaped such that Markdown shows it unchanged.
 
     >>> print(markdown_safe("a_b"))
     a\_b
@@ -128,7 +128,7 @@ def markdown_safe(text: str) -> str:
 
 
 def given_names(names: Sequence[str] | None, kind: str, n: int) -> list[str]:
-    """Return names as text; without any, ``subject 1`` and so on.
+    """Return names as strings, by default ``subject 1`` and so on.
 
     >>> given_names(None, "item", 2)
     ['item 1', 'item 2']
@@ -136,7 +136,7 @@ def given_names(names: Sequence[str] | None, kind: str, n: int) -> list[str]:
     if names is None:
         return [f"{kind} {k}" for k in range(1, n + 1)]
     if len(names) != n:
-        raise ResponseError(f"{n} {kind}s in the data, {len(names)} names")
+        raise ResponseError(f"{n} {kind}s in the data, but {len(names)} names")
     return [str(name) for name in names]
 
 
@@ -150,7 +150,7 @@ def check_names(names: Sequence[str], kind: str) -> None:
     if len(set(names)) < len(names):
         name, count = Counter(names).most_common(1)[0]
         raise ResponseError(
-            f"{kind} {one_line(name)!r} stands {count} times; rename or drop all but one"
+            f"{kind} {one_line(name)!r} appears {count} times; rename or drop all but one"
         )
 
 
@@ -163,7 +163,7 @@ def _is_unicode(name: str) -> bool:
 
 
 def notebook_html(said: str, table: Any) -> str:
-    """Return what a notebook shows of a result: its sentence, and the head of its table."""
+    """Return a notebook's view of a result: a sentence and the head of its table."""
     head = table.head(_MOST_SHOWN).to_html(escape=True, float_format="{:,.4g}".format)
     rest = len(table) - _MOST_SHOWN
     more = f"<p>and {rest:,} more</p>" if rest > 0 else ""

@@ -1,4 +1,4 @@
-"""What every point estimator returns."""
+"""`PointEstimate`, the result of every point estimator."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from bayesirt.names import notebook_html
 
 
 def labelled(values: xr.DataArray) -> list[str]:
-    """Return the name of each value, row after row: ``gpt-x, algebra`` over two dims."""
+    """Return the name of each value in row-major order: ``gpt-x, algebra`` over two dims."""
     names = ([str(name) for name in values[dim].values] for dim in values.dims)
     return [", ".join(both) for both in product(*names)]
 
@@ -27,28 +27,29 @@ def _is_error(name: Hashable) -> bool:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PointEstimate:
-    """One estimate of every parameter, with how it was reached.
+    """Point estimates of all parameters, with convergence information.
 
     Attributes
     ----------
     parameters : Dataset
-        Named parameters over the dims ``subject`` and ``item``: theta, a, d, b and the standard
-        errors theta_se, a_se, d_se (by cBMM and the spectral estimate each as if the other side
-        were known, so a lower bound), and theta_centre, the ability about which each item tells
-        most. LaRT adds tau, phi, omega, lam and rho with theirs. With a Q-matrix theta is over
-        ``subject`` and ``ability``, a over ``loading``, and correlation over two abilities.
+        Named parameters over the dims ``subject`` and ``item``: theta, a, d, b; the standard
+        errors theta_se, a_se, d_se (for cBMM and the spectral estimator lower bounds, since each
+        side treats the other as known); and theta_centre, the ability at which each item is most
+        informative. LaRT adds tau, phi, omega, lam and rho with standard errors. With a Q-matrix,
+        theta is over ``subject`` and ``ability``, a over ``loading``, and correlation over two
+        abilities.
     log_likelihood : float
-        Of the responses at the estimate, without the prior.
+        Log likelihood of the responses at the estimate, without the prior.
     iterations : int
     converged : bool
     stop_reason : str
-        In words.
+        Why the iteration stopped, in words.
     trace : float array, shape (iteration + 1,)
-        The loss from the start to the end.
+        Loss after each iteration, starting with the initial values.
     settings : mapping
-        The estimator's name and its options, JSON-ready; ``theta_scale`` says whether θ has
-        mean 0 and standard deviation 1 among these subjects ("sample") or in their population
-        ("population").
+        The estimator's name and its options, JSON-ready; ``theta_scale`` is "sample" if θ has mean
+        0 and standard deviation 1 among these subjects, or "population" if it does in their
+        population.
     """
 
     parameters: xr.Dataset

@@ -1,6 +1,7 @@
 """`Posterior`: draws from a model's posterior, in an ArviZ DataTree.
 
-What only makes and judges draws is imported where it is used: a finished run is read without it.
+Modules that only produce or judge draws are imported where they are used, so that a finished run
+can be read without them.
 """
 
 import json
@@ -28,9 +29,9 @@ from bayesirt.point_estimate import labelled
 from bayesirt.verdict import Verdict, judge_approximation, judge_chains
 
 LEVEL = 0.9
-"""Mass of every interval that is not said to be another."""
+"""Default probability of intervals."""
 TAILS = (1 - LEVEL) / 2, (1 + LEVEL) / 2
-"""Shares of the draws below its ends."""
+"""Quantiles at the ends of an interval."""
 LOW_MIDDLE_HIGH = TAILS[0], 0.5, TAILS[1]
 
 
@@ -41,20 +42,20 @@ def mean_and_ends(name: str, draws: NDArray[np.floating]) -> dict[str, NDArray[n
 
 
 FEW_TO_STANDARDISE = 10
-"""Of fewer subjects abilities are only centred: of two, a standard score is always 1 or -1."""
+"""With fewer subjects abilities are only centred; with two, a standard score is always 1 or -1."""
 
 _OF_SUBJECTS, _OF_ITEMS = ("theta", "tau"), ("a", "d", "b", "c", "phi", "omega", "lam", "delta")
 _DIMS = {name: ["subject"] for name in _OF_SUBJECTS} | {name: ["item"] for name in _OF_ITEMS}
 _DIMS |= {"gamma": ["cluster"], "cluster_of": ["subject"]}
 _ABOUT = "about "
-"""Before the names of what describes items."""
+"""Prefix of the names of item columns."""
 _KNOWN_DIMS = {name: ["subject", "item"] for name in ("successes", "trials")}
 _KNOWN_DIMS |= {name: ["subject"] for name in ("mean_length", "mean_cost")}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Posterior:
-    """Draws of every parameter.
+    """Posterior draws of every parameter.
 
     Attributes
     ----------
@@ -85,9 +86,9 @@ class Posterior:
             Sampler statistics under ArviZ's names.
         responses : Responses
         attrs : mapping
-            Kept with the draws.
+            Attributes stored with the draws.
         coords, dims : mapping, optional
-            Names along more dimensions than subject and item, and the dimensions of each site; by
+            Names along dimensions other than subject and item, and the dimensions of each site; by
             default those of models with one ability.
 
         Returns
@@ -136,7 +137,7 @@ class Posterior:
 
     @property
     def complete(self) -> bool:
-        """False if sampling was interrupted, so that draws are fewer than were asked for."""
+        """False if sampling was interrupted, so that there are fewer draws than requested."""
         return bool(self.tree.attrs.get("complete", 1))
 
     @property
@@ -146,34 +147,34 @@ class Posterior:
 
     @property
     def link(self) -> str:
-        """The response family, which takes a θ + d to the expected share of the full score."""
+        """The response family, which maps a θ + d to the expected share of the full score."""
         return str(self.tree.attrs.get("link", "logit"))
 
     @property
     def answers(self) -> Scale | None:
-        """What answers are, if not right and wrong."""
+        """The scale of the answers; None if they are right or wrong."""
         return stored_scale(str(self.tree.attrs.get("answers", "")))
 
     @property
     def further(self) -> tuple[str, ...]:
-        """The items' parameters that, beside a θ + d, the proportion correct depends on."""
+        """Further item parameters, besides a and d, on which the proportion correct depends."""
         from bayesirt.likelihood.families import family_named
 
         return family_named(self.link).further
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """Names of all that the proportion correct depends on: of subjects, then of items."""
+        """Names of the parameters on which the proportion correct depends, subjects' first."""
         return "theta", "a", "d", *self.further
 
     @property
     def has_speeds(self) -> bool:
-        """True if the model has a speed beside each ability."""
+        """True if the model has a speed for each subject."""
         return "tau" in self.dataset
 
     @property
     def has_wrong_lengths(self) -> bool:
-        """True if the model gives wrong answers a length of their own."""
+        """True if the model has different lengths for right and wrong answers."""
         return "delta" in self.dataset
 
     @property
@@ -192,7 +193,7 @@ class Posterior:
         ----------
         name : str
         most : int, optional
-            Thin evenly to so many draws at most.
+            Thin evenly to at most this many draws.
 
         Returns
         -------
@@ -229,7 +230,7 @@ class Posterior:
 
     @property
     def clusters(self) -> Clusters | None:
-        """The clusters that subjects came in, where the model knows of them."""
+        """The clusters of subjects, if the model has clusters."""
         constant = self.tree["constant_data"]
         if "cluster_of" not in constant:
             return None
@@ -238,25 +239,25 @@ class Posterior:
 
     @property
     def item_facts(self) -> pd.DataFrame:
-        """What describes the items, a column each, such as their topic; indexed by item."""
+        """Columns that describe the items, such as their topic, indexed by item."""
         constant = self.tree["constant_data"].to_dataset()
         told = {str(x).removeprefix(_ABOUT): constant[x] for x in constant if _ABOUT in str(x)}
         return pd.DataFrame({k: x.to_numpy().astype(object) for k, x in told.items()}, self.items)
 
     @property
     def item_groups(self) -> NDArray[np.intp] | None:
-        """The group of each item whose answers go together, where the model knows of groups."""
+        """The group of each item, if the model has groups of dependent items."""
         constant = self.tree["constant_data"]
         return pd.factorize(constant["group_of"].to_numpy())[0] if "group_of" in constant else None
 
     @property
     def mean_lengths(self) -> NDArray[np.float64] | None:
-        """Mean length of each subject's responses, where they had lengths, shape (subject,)."""
+        """Mean length of each subject's responses, if known, shape (subject,)."""
         return self._of_subjects("mean_length")
 
     @property
     def mean_costs(self) -> NDArray[np.float64] | None:
-        """Mean cost of each subject's answers, where any is known, shape (subject,)."""
+        """Mean cost of each subject's responses, if known, shape (subject,)."""
         return self._of_subjects("mean_cost")
 
     def _of_subjects(self, name: str) -> NDArray[np.float64] | None:
@@ -265,12 +266,12 @@ class Posterior:
 
     @cached_property
     def reported(self) -> "Posterior":
-        """The same draws on the scale that is reported: abilities standardised draw by draw.
+        """The same draws on the reported scale: abilities standardised draw by draw.
 
-        In every draw the abilities of these subjects have mean 0 and standard deviation 1; of
+        In every draw the abilities of these subjects have mean 0 and standard deviation 1; with
         fewer than 10 subjects they are only centred, in standard deviations of the assumed
-        population. `a`, `d`, `b` and `gamma` go along, so that no probability changes. What
-        describes the population stays as it was, and so do models with several abilities.
+        population. `a`, `d`, `b` and `gamma` are transformed accordingly, so that no probability
+        changes. Population parameters and models with several abilities are left unchanged.
         """
         if self["theta"].ndim != 3 or "scale_reported" in self.tree.attrs:
             return self
@@ -287,12 +288,12 @@ class Posterior:
 
     @property
     def scale_in_words(self) -> str:
-        """What 0 and 1 mean on the scale that is reported."""
+        """What 0 and 1 mean on the reported scale."""
         if self.reported.tree.attrs.get("scale_reported"):
             return "Abilities are standardised among these subjects: mean 0, standard deviation 1."
         return (
-            "Abilities are centred on these subjects, too few to set a unit: 1 is the standard "
-            "deviation of an assumed population."
+            "Abilities are centred on these subjects, which are too few to set a unit: 1 is the "
+            "standard deviation of the assumed population."
         )
 
     def _repr_html_(self) -> str:
@@ -312,7 +313,7 @@ class Posterior:
 
     @cached_property
     def _summaries(self) -> dict[str, pd.DataFrame | None]:
-        """The parts of the summary that were asked for."""
+        """The cached parts of the summary."""
         return {}
 
     def _summary_of_site(self, name: str) -> pd.DataFrame | None:
@@ -338,14 +339,14 @@ class Posterior:
         )
 
     def judged(self, verdict: Verdict) -> "Posterior":
-        """Return the same draws with a verdict that was found before, which takes long to find."""
+        """Return the same draws with a known verdict, as computing it is slow."""
         known = Posterior(self.tree)
         known.__dict__["verdict"] = verdict
         return known
 
     @cached_property
     def verdict(self) -> Verdict:
-        """Whether the draws can be trusted, of abilities on the scale that is reported."""
+        """Whether the draws can be trusted; abilities are judged on the reported scale."""
         if self.approximate:
             return judge_approximation({str(k): v for k, v in self.tree.attrs.items()})
         names = (str(name) for name in self.dataset.data_vars if name != "b")
@@ -364,7 +365,7 @@ class Posterior:
         return Posterior(tree)
 
     def with_constants(self, facts: Mapping[str, tuple[Any, Any]]) -> "Posterior":
-        """Return the same draws with more that is known of members: dimensions and values."""
+        """Return the same draws with more constant data, given as (dimensions, values)."""
         tree = self.tree.copy()
         tree["constant_data"] = xr.DataTree(tree["constant_data"].to_dataset().assign(facts))
         return Posterior(tree)
@@ -382,7 +383,7 @@ class Posterior:
 
 
 def standardised(draws: Mapping[str, NDArray[np.floating]]) -> dict[str, NDArray[np.floating]]:
-    """Return abilities standardised draw by draw, and what is there of a, d and gamma."""
+    """Standardise abilities draw by draw, and transform a, d and gamma, if present, to match."""
     theta = draws["theta"]
     mean, sd = theta.mean(-1, keepdims=True), np.ones_like(theta[..., :1])
     if theta.shape[-1] >= FEW_TO_STANDARDISE:

@@ -1,4 +1,4 @@
-"""What lasting work shows of itself."""
+"""Progress bars and time estimates of long computations."""
 
 import math
 import os
@@ -9,17 +9,17 @@ from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 
 _SHORT = 2.0
-"""Seconds that a fit may take before it shows itself."""
+"""Seconds before a fit shows its progress."""
 _fits_shown = ContextVar("_fits_shown", default=False)
 _bar_there = ContextVar("_bar_there", default=False)
 
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Show how much is done, how fast it goes and how long it will take, on a terminal's stderr.
+    """Show progress, speed and remaining time on stderr, if it is a terminal.
 
-    The bar appears with the first news of progress, so that what is said before stays in order.
-    Within one bar there is no other.
+    The bar appears at the first update, so that earlier messages stay above it. Bars are not
+    nested.
     """
     if _bar_there.get() or not sys.stderr.isatty():
         yield None
@@ -58,7 +58,7 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
 
 @contextmanager
 def fits_shown(wanted: bool) -> Iterator[None]:
-    """Let point estimates that last show how far they are, on a terminal's stderr."""
+    """Let slow point estimates show their progress on stderr, if it is a terminal."""
     before = _fits_shown.set(wanted)
     try:
         yield
@@ -68,10 +68,10 @@ def fits_shown(wanted: bool) -> Iterator[None]:
 
 @contextmanager
 def fit_bar(title: str) -> Iterator[Callable[[float, float], None]]:
-    """Show how near a fit has come to its tolerance, where `fits_shown` wants it and it lasts.
+    """Show how close a slow fit is to its tolerance, if `fits_shown` is on.
 
-    A loss that converges linearly does the same part of the way, on a logarithmic scale, in each
-    step: so the bar tells hundredths of the way from the first change to the last.
+    With linear convergence, the logarithm of the change falls by the same amount in each step. The
+    bar shows the percentage of the way, on this scale, from the first change to the tolerance.
     """
     began, first = time.perf_counter(), 0.0
     with progress_bar(title) if _fits_shown.get() else nullcontext() as show:
@@ -88,7 +88,7 @@ def fit_bar(title: str) -> Iterator[Callable[[float, float], None]]:
 
 
 def least_seconds(call: Callable[[], object], tries: int = 5) -> float:
-    """Return the shortest time of a few calls after the first, which may compile."""
+    """Return the shortest time of a few calls after a first call, which may compile."""
     call()
     times = []
     for _ in range(tries):
@@ -99,13 +99,13 @@ def least_seconds(call: Callable[[], object], tries: int = 5) -> float:
 
 
 def rounds_of_chains(num_chains: int, num_devices: int) -> float:
-    """Return how many chains' time all chains take: side by side there is one a core."""
+    """Return the time of all chains in units of one chain; parallel chains use a core each."""
     side_by_side = num_devices >= num_chains
     return num_chains / (min(num_chains, os.cpu_count() or 1) if side_by_side else 1)
 
 
 def in_words(seconds: float) -> str:
-    """Return a length of time as people say it.
+    """Return a duration in words.
 
     >>> in_words(75), in_words(600), in_words(9000)
     ('75 s', '10 min', '2.5 hours')

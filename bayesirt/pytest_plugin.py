@@ -1,4 +1,4 @@
-"""A pytest fixture: `bayesirt_gate` fails a test where a candidate regressed."""
+"""The pytest fixture `bayesirt_gate`, which fails a test if a candidate regressed."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def bayesirt_gate() -> "Callable[..., Gate]":
-    """Return a function that fails the test where the candidate regressed.
+    """Return a function that fails the test if the candidate regressed.
 
-    It takes results (a path, or `Responses`) and what `bayesirt.gate` takes. An undecided verdict
-    skips the test, or with ``undecided="fail"`` fails it and with ``"pass"`` lets it pass.
+    It takes results (a path, or `Responses`) and the options of `bayesirt.gate`. An undecided
+    verdict skips the test; with ``undecided="fail"`` it fails, and with ``"pass"`` it passes.
     """
 
     def check(results: Any, *, undecided: str = "skip", **options: Any) -> "Gate":

@@ -1,4 +1,4 @@
-"""Random keys, or the whole numbers that stand for them."""
+"""Random keys, also from integer seeds."""
 
 from typing import TypeAlias
 
@@ -7,11 +7,11 @@ import numpy as np
 from jax import Array
 
 Key: TypeAlias = Array | int
-"""What the `key` of a public function may be: ``jax.random.key(0)``, or 0."""
+"""Type of the `key` of public functions: ``jax.random.key(0)``, or 0."""
 
 
 def as_key(key: Key) -> Array:
-    """Return a key; of a whole number, that with this seed.
+    """Return a key; an integer is used as its seed.
 
     >>> bool(as_key(3) == jax.random.key(3))
     True
@@ -20,7 +20,7 @@ def as_key(key: Key) -> Array:
 
 
 def host_random(key: Array) -> np.random.Generator:
-    """Return NumPy's random numbers with a key's bits for a seed: nothing has to be compiled.
+    """Return a NumPy generator seeded with a key's bits; it needs no compilation.
 
     >>> host_random(jax.random.key(0)).permutation(3).shape
     (3,)

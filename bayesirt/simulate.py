@@ -21,7 +21,7 @@ _MOST_PATTERNS = 1000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Simulation:
-    """Responses whose parameters are known."""
+    """Simulated responses with their true parameters."""
 
     # The model's sites and deterministics: theta, a, d, b and the hyperparameters.
     parameters: dict[str, NDArray[np.floating]]
@@ -47,7 +47,7 @@ class Simulation:
         return pd.concat(columns).to_frame("value")
 
     def to_text(self) -> str:
-        """Return what was simulated in a few words."""
+        """Return a short description of the simulated responses."""
         facts = self.responses.summary["value"]
         return (
             f"{facts['subjects']} subjects x {facts['items']} items drawn from the prior, "
@@ -64,19 +64,19 @@ def simulate_responses(
     trials: ArrayLike = 1,
     missing: float = 0.0,
 ) -> Simulation:
-    """Draw a 2PL from its prior, and responses from it.
+    """Draw the parameters of a 2PL from its prior, and responses given them.
 
     Parameters
     ----------
     n_subjects, n_items : int
-        At least two each.
+        At least 2 each.
     key : jax.random.key or int
         The same key gives the same simulation on the same machine.
     priors : Priors, optional
     trials : int, or int array, shape (subject, item)
         Trials of each cell; 0 where the item is not run.
     missing : float
-        Share of the cells, in [0, 1), that is taken away at random.
+        Share of the cells, in [0, 1), to remove at random.
 
     Returns
     -------
@@ -85,15 +85,15 @@ def simulate_responses(
     Raises
     ------
     ResponseError
-        If the options are out of range, or so many cells are missing that some subject or item
-        would keep none.
+        If an option is out of range, or so many cells are missing that some subject or item would
+        have none left.
 
     Notes
     -----
-    Cells are missing completely at random: the pattern knows neither parameters nor responses.
-    It is drawn again until each subject and each item keeps a cell, which leaves that true. Free
-    slopes that sum below 0 change their sign together with μ_a: the prior is symmetric, so this
-    is its restriction to Σa > 0.
+    Cells are missing completely at random: the pattern depends on neither parameters nor
+    responses, also because it is redrawn until each subject and each item keeps a cell. If free
+    slopes sum to less than 0, their signs and that of μ_a are flipped; as the prior is symmetric,
+    this restricts it to Σa > 0.
 
     Examples
     --------
@@ -116,18 +116,18 @@ def simulate_responses(
 def _trials_of(trials: ArrayLike, shape: tuple[int, int]) -> Int[Array, "subject item"]:
     given = np.asarray(trials)
     if given.shape not in ((), shape):
-        raise ResponseError(f"`trials` has shape {given.shape}, {shape} is needed")
+        raise ResponseError(f"`trials` has shape {given.shape}, expected {shape}")
     if given.dtype.kind not in "iu" or given.min(initial=0) < 0:
-        raise ResponseError("`trials` must hold whole numbers from 0 on")
+        raise ResponseError("`trials` must hold non-negative integers")
     return jnp.broadcast_to(jnp.asarray(given), shape)
 
 
 def observed_trials(
     trials: ArrayLike, shape: tuple[int, int], missing: float, key: Array
 ) -> Int[Array, "subject item"]:
-    """Take cells away at random, so that each subject and each item keeps one."""
+    """Remove cells at random such that each subject and each item keeps one."""
     if not 0 <= missing < 1:
-        raise ResponseError(f"`missing` must be a share from 0 up to but not 1, got {missing}")
+        raise ResponseError(f"`missing` must be a share in [0, 1), got {missing}")
     trials = _trials_of(trials, shape)
     for attempt in range(_MOST_PATTERNS if missing else 1):
         kept = jax.random.bernoulli(jax.random.fold_in(key, attempt), 1 - missing, trials.shape)
@@ -135,7 +135,7 @@ def observed_trials(
         if _reaches_all(left > 0):
             return left
     raise ResponseError(
-        "some subject or item would keep no response; take fewer away, or simulate more"
+        "some subject or item would have no response left; remove fewer cells, or simulate more"
     )
 
 

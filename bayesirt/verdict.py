@@ -1,4 +1,4 @@
-"""Whether draws can be trusted, in words."""
+"""Verdicts on whether draws can be trusted."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 from bayesirt.names import one_line
 
 R_HAT, ESS = 1.01, 400.0
-"""What a quantity that has converged keeps to (Vehtari et al., 2021, doi:10.1214/20-BA1221)."""
+"""Limits for convergence (Vehtari et al., 2021, doi:10.1214/20-BA1221)."""
 _BFMI = 0.3
 _FEW_DIVERGENCES = 1e-3
-"""Share of transitions. What lies behind as few is too small a part of the posterior to move a
-probability of two digits, where abilities have converged."""
+"""Tolerated share of divergent transitions. If abilities have converged, the part of the posterior
+that so few may hide is too small to change a probability with two digits."""
 _MOST_TIMES = 10
-"""As many draws that are asked for at most."""
+"""Largest factor by which the advice increases the number of draws."""
 
 ABILITIES = ("theta", "tau", "gamma", "icc")
-"""What rankings are made of; other parameters are of items and of the population."""
+"""Parameters that rankings depend on; all others describe items and the population."""
 
 _COVERS = {
     "3PL": "91% of true abilities, 94% of slopes and 91% of floors with 200 x 60 responses",
@@ -43,7 +43,7 @@ _COVERS_ELSE = (
     "89% to 92% of true abilities, 90% to 92% of difficulties and 85% to 90% of slopes with "
     "20 x 15 to 1000 x 2000 responses"
 )
-"""What 90% intervals of Laplace approximations hold in simulations, by model."""
+"""Coverage of the 90% intervals of Laplace approximations in simulations, by model."""
 
 
 @dataclass(frozen=True)
@@ -53,27 +53,27 @@ class Verdict:
     Attributes
     ----------
     sound : bool
-        Whether abilities, and so ranks, can be trusted.
+        Whether abilities, and hence ranks, can be trusted.
     r_hat, ess_bulk, ess_tail, bfmi : float
-        The worst over all abilities (R-hat highest, the others lowest); nan where draws are
+        The worst value over all abilities (highest R-hat, lowest of the others); nan if draws are
         independent.
     divergences : int or None
-        None where the sampler cannot diverge.
+        None if the sampler cannot diverge.
     complaints : tuple of str
-        What makes the ranking void, each with the worst ability's name.
+        Why the ranking is invalid, each with the name of the worst ability.
     complete : bool
         False if sampling was interrupted.
     approximate : bool
         True if the draws are from an approximation.
     covers : str
-        What the 90% intervals of such an approximation were seen to hold.
+        Coverage of the 90% intervals of such an approximation in simulations.
     unconverged, n_others : int
-        How many parameters of items and of the population have not converged, of how many. They
-        do not make the ranking void.
+        How many of the item and population parameters have not converged, and their total number.
+        They do not invalidate the ranking.
     worst_other : str
         The worst of them.
     advice : str
-        What to do, where draws are not sound.
+        What to do if the draws are not sound.
     explored : bool
         False if transitions diverged or E-BFMI is low, so that all chains may have missed the same
         part of the posterior.
@@ -112,7 +112,7 @@ class Verdict:
         return " ".join([said, *self._warnings()])
 
     def _warnings(self) -> list[str]:
-        """Return what does not make the ranking void."""
+        """Return warnings that do not invalidate the ranking."""
         warnings = []
         if self.divergences:
             verb = "transition diverged" if self.divergences == 1 else "transitions diverged"
@@ -120,17 +120,17 @@ class Verdict:
         if self.unconverged:
             verb = "has" if self.unconverged == 1 else "have"
             warnings.append(
-                f"{self.unconverged:,} of {self.n_others:,} parameters of items and of the "
-                f"population {verb} not (worst {self.worst_other}): do not quote these."
+                f"{self.unconverged:,} of {self.n_others:,} item and population parameters {verb} "
+                f"not converged (worst {self.worst_other}): do not quote these."
             )
         return warnings
 
     def _on_approximation(self) -> str:
         if self.sound:
             return (
-                "Laplace approximation, not exact: a normal distribution around the most probable "
-                f"values. They were found, and in simulations its 90% intervals cover "
-                f"{self.covers}; for exact draws pass --engine blocked."
+                "Laplace approximation, not exact: a normal distribution around the MAP estimate, "
+                f"which has converged. In simulations its 90% intervals cover {self.covers}; for "
+                f"exact draws pass --engine blocked."
             )
         return (
             f"Do not trust this ranking: it is a Laplace approximation, and "
@@ -185,7 +185,7 @@ def judge_chains(
 
 
 def _fails(table: pd.DataFrame) -> pd.DataFrame:
-    """Return which quantities miss which limit; what is nan does."""
+    """Return which quantities miss which limit; nan counts as a miss."""
     return pd.DataFrame(
         {
             "r_hat": ~(table["r_hat"] < R_HAT),
@@ -196,7 +196,7 @@ def _fails(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _failures(table: pd.DataFrame) -> list[str]:
-    """Return in words which abilities miss which limit."""
+    """Describe which abilities miss which limit."""
     fails, n = _fails(table), len(table)
     noun, said = ("ability" if n == 1 else "abilities"), []
     for column, limit in (
@@ -214,7 +214,7 @@ def _failures(table: pd.DataFrame) -> list[str]:
 
 
 def _worst(table: pd.DataFrame, column: str) -> str:
-    """Return the worst value of a column, and whose it is."""
+    """Return the worst value of a column and the quantity's name."""
     badness = table[column] * (1 if column == "r_hat" else -1)
     at = badness.fillna(np.inf).idxmax()
     name = f"{at[0]} of {one_line(at[1])!r}" if at[1] else at[0]
@@ -222,7 +222,7 @@ def _worst(table: pd.DataFrame, column: str) -> str:
 
 
 def _worst_other(failing: pd.DataFrame) -> str:
-    """Return the worst of what fails, by R-hat if any misses that limit, else by ESS."""
+    """Return the worst failing parameter, by R-hat if any misses that limit, else by ESS."""
     if _fails(failing)["r_hat"].any():
         return _worst(failing, "r_hat")
     least = "ess_bulk" if failing["ess_bulk"].min() < failing["ess_tail"].min() else "ess_tail"
@@ -230,7 +230,7 @@ def _worst_other(failing: pd.DataFrame) -> str:
 
 
 def _advice(attrs: Mapping[str, Any], draws: int, r_hat: float, ess: float) -> str:
-    """Return what to do, which is never what was just done."""
+    """Return what to do; the advice never repeats what was just done."""
     if attrs.get("engine") == "nuts":
         return "Run again with --engine blocked."
     missing = [2.0, (r_hat - 1) / (R_HAT - 1), 1.2 * ESS / max(ess, 1)]
@@ -242,7 +242,7 @@ def _advice(attrs: Mapping[str, Any], draws: int, r_hat: float, ess: float) -> s
 
 
 def chains_of(draws: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Return the chains, or the halves of one that is alone."""
+    """Return the chains; a single chain is split into halves."""
     if len(draws) > 1 or draws.shape[1] < 2:
         return draws
     half = draws.shape[1] // 2
@@ -250,14 +250,14 @@ def chains_of(draws: NDArray[np.floating]) -> NDArray[np.floating]:
 
 
 def judge_approximation(attrs: Mapping[str, Any]) -> Verdict:
-    """Judge independent draws from an approximation by how it was made."""
+    """Judge draws from an approximation according to how it was computed."""
     complaints = []
     if not attrs["converged"]:
-        complaints.append("the most probable values were not reached")
+        complaints.append("the MAP estimate has not converged")
     if attrs["few"]:
-        complaints.append("too few subjects or items for a normal distribution")
+        complaints.append("there are too few subjects or items for a normal approximation")
     if attrs["information"] != "observed":
-        complaints.append(f"its curvature was {attrs['information']}, not observed")
+        complaints.append(f"it uses {attrs['information']}, not observed information")
     covers = _COVERS.get(str(attrs.get("model")), _COVERS_ELSE)
     nan = float("nan")
     return Verdict(

@@ -277,7 +277,7 @@ PARQUETS: dict[str, tuple[Write, str]] = {
     ),
     "own Parquet without items": (
         own(lambda t: t.drop_columns(["item"])),
-        "subject 'subject 1' stands 2 times",
+        "subject 'subject 1' appears 2 times",
     ),
     "own Parquet without rows": (own(lambda t: t.slice(0, 0)), "header but no rows"),
     "own Parquet of a later version": (

@@ -207,7 +207,7 @@ def forge(folder: Path, name: str, table: pd.DataFrame) -> None:
         ("items", lambda t: t.drop(columns="d"), "d"),
         ("items", lambda t: t.assign(d=["a", "b", "c"]), "`d` does not hold numbers"),
         ("items", lambda t: t.assign(d=np.inf), "`d` of the known item 'maths 1' is not finite"),
-        ("items", lambda t: t.assign(item="x"), "'x' stands 3 times"),
+        ("items", lambda t: t.assign(item="x"), "'x' appears 3 times"),
         ("items", lambda t: t.assign(item=1), "`item` does not hold text"),
         ("items", lambda t: t.assign(weight=0.5), "not anchors have weights"),
         ("items", lambda t: t.assign(weight=0.5, anchor=True), "their sum is 1.5"),

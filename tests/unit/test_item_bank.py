@@ -146,7 +146,7 @@ ONE = KnownItems(("x",), np.ones((1, 2)), np.zeros(1), np.zeros((1, 3, 3)))
             lambda: BankItems(ONE.select(np.array([], int)), (), np.array([])),
             "at least one item",
         ),
-        (lambda: replace(subjects_of(), names=("a", "a", "b")), "'a' stands 2 times"),
+        (lambda: replace(subjects_of(), names=("a", "a", "b")), "'a' appears 2 times"),
         (lambda: replace(subjects_of(), names=("a",)), "`theta` of 1 reference subjects has shape"),
         (
             lambda: replace(subjects_of(), theta=np.array([[0, 0], [np.nan, 0], [0, 0]])),
@@ -229,7 +229,7 @@ def test_answers_that_are_none_are_refused(answers: pd.DataFrame, sentence: str)
         (scores_of("maths").assign(x=[[1]]), "column `x` of the scores cannot be stored"),
         (changed(scores_of("maths", "law"), "x", 1, "a"), "column `x` of the scores cannot be"),
         (scores_of("maths").rename(columns={"method": ""}), "column of the scores has an empty"),
-        (scores_of("maths").rename(columns={"method": "low"}), "'low' stands 2 times"),
+        (scores_of("maths").rename(columns={"method": "low"}), "'low' appears 2 times"),
     ],
 )
 def test_scores_that_are_none_are_refused(scores: pd.DataFrame, sentence: str):

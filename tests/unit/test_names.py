@@ -155,7 +155,7 @@ def test_other_text_goes_to_a_spreadsheet_as_it_is(text):
         (["a", ""], "one item has an empty name; give each item a name"),
         (["a", "b\0"], "item 'b·' is not valid text; rename it"),
         (["a", "\udfff"], "item '·' is not valid text; rename it"),
-        (["a", "b", "a", "b", "b"], "item 'b' stands 3 times; rename or drop all but one"),
+        (["a", "b", "a", "b", "b"], "item 'b' appears 3 times; rename or drop all but one"),
     ],
 )
 def test_names_that_cannot_stay_are_refused(names, said):

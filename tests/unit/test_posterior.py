@@ -124,7 +124,7 @@ def test_items_and_the_population_do_not_void_the_ranking():
     assert (verdict.unconverged, verdict.n_others) == (3, 9)  # an intercept goes with its slope
     text = verdict.to_text()
     assert text.startswith("Abilities and ranks have converged (R-hat at most 1.00")
-    assert "3 of 9 parameters of items and of the population have not (worst R-hat " in text
+    assert "3 of 9 item and population parameters have not converged (worst R-hat " in text
     assert text.endswith("a of 'i3'): do not quote these.")
 
 

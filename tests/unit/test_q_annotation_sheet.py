@@ -176,7 +176,7 @@ def test_a_sheet_that_does_not_fit_is_refused_in_a_sentence(tmp_path, row, cells
 def test_a_sheet_with_a_column_lost_or_a_row_twice_is_refused(tmp_path):
     rows = sheet_of(tmp_path / "s.csv", share=0.01)
     fill(tmp_path / "s.csv", [*rows, rows[1]], ["ok", "ok"])
-    with pytest.raises(ResponseError, match=r"item .* stands 2 times"):
+    with pytest.raises(ResponseError, match=r"item .* appears 2 times"):
         read_corrections(tmp_path / "s.csv", ANNOTATION)
     (tmp_path / "s.csv").write_text("item,abilities\nq1,logic\n")
     with pytest.raises(ResponseError, match="no column `ok or right abilities`"):

@@ -75,7 +75,7 @@ REFUSED = {
     "text": ("item,x\nq1,1\nq2,yes\n", r"got text or an empty cell at item 'q2', ability 'x'"),
     "empty cell": ("item,x\nq1,\nq2,1\n", r"text or an empty cell at item 'q1'"),
     "no item column": ("name,x\nq1,1\n", r"no column for the item; name it `item`"),
-    "items twice": ("item,x\nq1,1\nq1,1\n", r"item 'q1' stands 2 times"),
+    "items twice": ("item,x\nq1,1\nq1,1\n", r"item 'q1' appears 2 times"),
     "abilities twice": ("item,x,x\nq1,1,1\n", r"column 'x' twice"),
     "empty": ("", "is empty"),
     "no rows": ("item,x\n", "no rows"),
@@ -100,8 +100,8 @@ def test_bad_tables_are_refused_in_a_sentence(tmp_path, text, said):
         ("[1", "not valid JSON"),
         ("[]", "holds no items"),
         ('{"q1": "x"}', "no.* list of names at 'q1'"),
-        ('{"q1": ["x", "x"]}', "'x' stands 2 times"),
-        ('{"q1": ["x"], "q1": ["y"]}', "item 'q1' stands 2 times"),
+        ('{"q1": ["x", "x"]}', "'x' appears 2 times"),
+        ('{"q1": ["x"], "q1": ["y"]}', "item 'q1' appears 2 times"),
         ('{"q1": []}', "empty"),
         ('{"items": {"q1": ["x"]}, "abilities": ["y"]}', "'x', which is not among all `abilities`"),
     ],
@@ -120,7 +120,7 @@ def test_bad_arrays_are_refused_in_a_sentence():
         QMatrix.from_arrays([1, 0])
     with pytest.raises(ResponseError, match=r"2 items, but 3 names"):
         QMatrix.from_arrays([[1], [1]], items=["a", "b", "c"])
-    with pytest.raises(ResponseError, match="ability 'x' stands 2 times"):
+    with pytest.raises(ResponseError, match="ability 'x' appears 2 times"):
         QMatrix.from_arrays([[1, 1]], abilities=["x", "x"])
 
 

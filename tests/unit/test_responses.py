@@ -142,7 +142,7 @@ def test_select_keeps_order_and_everything(responses):
         ([0, 1], [0], "at least 2 items, got 1"),
         ([0, 1], [2, 3], "subject 'b' has no response at all"),
         ([0, 2], [0, 1], r"item 'q' has no response at all \(1 such items\)"),
-        ([0, 0], [0, 1], "subject 'a' stands 2 times"),
+        ([0, 0], [0, 1], "subject 'a' appears 2 times"),
     ],
 )
 def test_select_refuses_what_cannot_be_ranked(responses, subjects, items, said):
@@ -228,8 +228,8 @@ def test_from_arrays_takes_trials_and_names():
         ([[1, 0], [0, 1]], [[1, 1], [1, np.nan]], {}, "`trials` is missing"),
         ([[1, 0], [0, np.nan]], [[1, 1], [1, 1]], {}, "`successes` is missing"),
         ([[3, 0], [0, 1]], [[2, 1], [1, 1]], {}, "`successes` is above `trials`: 3 of 2"),
-        ([[1, 0], [0, 1]], None, {"items": ["p"]}, "2 items in the data, 1 names"),
-        ([[1, 0], [0, 1]], None, {"items": ["p", "p"]}, "item 'p' stands 2 times"),
+        ([[1, 0], [0, 1]], None, {"items": ["p"]}, "2 items in the data, but 1 names"),
+        ([[1, 0], [0, 1]], None, {"items": ["p", "p"]}, "item 'p' appears 2 times"),
         ([[1, 0], [np.nan, np.nan]], None, {}, "subject 'subject 2' has no response at all"),
         ([[1, np.nan], [0, np.nan]], None, {}, "item 'item 2' has no response at all"),
         ([[1], [0]], None, {}, "at least 2 items, got 1"),
@@ -254,8 +254,8 @@ def test_from_wide_leaves_out_what_was_not_observed(nothing):
 @pytest.mark.parametrize(
     ("frame", "said"),
     [
-        (pd.DataFrame([[1, 0], [0, 1]], index=["a", "a"]), "subject 'a' stands 2 times"),
-        (pd.DataFrame([[1, 0], [0, 1]], columns=["p", "p"]), "item 'p' stands 2 times"),
+        (pd.DataFrame([[1, 0], [0, 1]], index=["a", "a"]), "subject 'a' appears 2 times"),
+        (pd.DataFrame([[1, 0], [0, 1]], columns=["p", "p"]), "item 'p' appears 2 times"),
         (pd.DataFrame([[1, 0], [0, 5]], columns=["p", "q"]), "got 5 at subject '1', item 'q'"),
         (pd.DataFrame([[1, 0], [0, "null"]]), r"missing \('null'\) at subject '1', item '1'"),
         (pd.DataFrame(index=["a", "b"]), "at least 2 items, got 0"),
