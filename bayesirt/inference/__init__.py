@@ -1,1 +1,1 @@
-"""Posterior engines: responses and a model in, a `Posterior` out."""
+"""Posterior engines, which take responses and a model and return a `Posterior`."""

@@ -1,7 +1,7 @@
-"""What a few answers of one subject say of its ability, given calibrated items that are uncertain.
+"""Posterior of one subject's ability from a few answers to calibrated but uncertain items.
 
-Items come as posterior draws. Each pair of an item draw and an ability on a grid has a weight, so
-that every expectation over items and ability together is a sum.
+Items are given as posterior draws. Each pair of an item draw and an ability on a grid has a weight,
+so that every expectation over items and ability is a sum.
 """
 
 from collections.abc import Iterable
@@ -23,21 +23,21 @@ from bayesirt.posterior import Posterior
 N_DRAWS, N_NODES = 200, 41
 _FARTHEST = 6.0
 _REACH = 6.0
-"""Standard deviations that the grid goes to either side."""
+"""Half-width of the grid, in posterior standard deviations."""
 _REFINEMENTS = 2
 _LEAST_EFFECTIVE = 0.25
-"""Share of the item draws that must keep counting, however much answers tell them apart."""
+"""Least share of the item draws that must remain effective, however informative the answers."""
 
 
 class LengthDraws(NamedTuple):
-    """Draws of what items do to the log length of answers."""
+    """Draws of the item parameters of answer lengths."""
 
     # Speed discrimination, intensity and residual variance.
     phi: Float[Array, "draw item"]
     omega: Float[Array, "draw item"]
     lam: Float[Array, "draw item"]
     rho: Float[Array, " draw"]  # Correlation of ability and speed.
-    # What a wrong answer adds; None where the model has no such thing.
+    # Additional log length of a wrong answer, if the model has it.
     delta: Float[Array, "draw item"] | None = None
 
 
@@ -48,17 +48,17 @@ class ItemDraws(NamedTuple):
     a: Float[Array, "draw item"]
     d: Float[Array, "draw item"]
     lengths: LengthDraws | None = None  # For LaRT.
-    # What the proportion correct depends on beside a θ + d.
+    # Further parameters of the response curve, besides a and d.
     further: tuple[Float[Array, "draw item"], ...] = ()
 
     @property
     def parameters(self) -> tuple[Float[Array, "draw item"], ...]:
-        """What the proportion correct depends on."""
+        """All parameters of the response curve."""
         return self.a, self.d, *self.further
 
     @classmethod
     def of(cls, posterior: Posterior, n_draws: int = N_DRAWS) -> "ItemDraws":
-        """Take draws out of a posterior, evenly spread over its chains."""
+        """Take draws from a posterior, evenly spread over its chains."""
         n_all = len(posterior.theta)
         kept = np.linspace(0, n_all - 1, min(n_draws, n_all)).round().astype(int)
 
@@ -79,11 +79,11 @@ class Answers(NamedTuple):
     Attributes
     ----------
     item : int array, shape (answer,)
-        Position among the calibrated items.
+        Index of the calibrated item.
     successes, trials : int array, shape (answer,)
-        An answer with no trials says nothing.
+        Answers with no trials are ignored.
     log_latency : float array, shape (answer,)
-        Log length; NaN where none was seen.
+        Log length; NaN if none was observed.
     """
 
     item: Array | NDArray[np.integer]
@@ -93,12 +93,12 @@ class Answers(NamedTuple):
 
     @classmethod
     def none(cls) -> "Answers":
-        """Return no answers at all."""
+        """Return an empty set of answers."""
         whole = np.zeros(0, np.int32)
         return cls(whole, whole, whole, np.zeros(0))
 
     def padded(self) -> "Answers":
-        """Return the same answers and some without trials, so that few shapes are compiled."""
+        """Return the answers padded with some without trials, so that few shapes are compiled."""
         n = len(self.item)
         more = (0, (1 << max(n - 1, 7).bit_length()) - n)
         item, successes, trials = (np.pad(np.asarray(x, np.int32), more) for x in self[:3])
@@ -112,7 +112,7 @@ class Belief(NamedTuple):
     # Abilities, evenly spaced, in standard deviations of the population.
     nodes: Float[Array, " node"]
     weight: Float[Array, "draw node"]  # Sums to 1.
-    # shape (draw,). What the lengths say of speed under each draw; for LaRT.
+    # shape (draw,). Likelihood of the speed given the lengths, under each draw; for LaRT.
     evidence: SpeedEvidence | None
 
     @property
@@ -122,24 +122,24 @@ class Belief(NamedTuple):
 
     @property
     def variance(self) -> Float[Array, ""]:
-        """Variance of the ability, that of uncertain items included."""
+        """Variance of the ability, including the items' uncertainty."""
         return self.weight.sum(0) @ (self.nodes - self.mean) ** 2
 
     @property
     def effective_draws(self) -> Float[Array, ""]:
-        """Number of equally weighted item draws that would be worth as much."""
+        """Effective number of item draws."""
         return 1 / (self.weight.sum(1) ** 2).sum()
 
 
 @partial(jax.jit, static_argnames=("link", "n_nodes"))
 def believe(items: ItemDraws, answers: Answers, *, link: str, n_nodes: int = N_NODES) -> Belief:
-    """Weigh item draws and abilities by what was answered.
+    """Weight item draws and abilities by the likelihood of the answers.
 
-    The weight is p(answers | θ, items) N(θ; μ, σ²) p(lengths | items), where N is the population's
-    (0, 1), or for LaRT what the lengths make of it. So answers tell item draws apart, too, as the
-    posterior of all data together would have it. Many answers to badly calibrated items would leave
-    but a few draws; then the draws' weights are raised to the power below 1 that keeps a quarter of
-    them effective, a step towards plain averaging over the draws.
+    The weight is p(answers | θ, items) N(θ; μ, σ²) p(lengths | items), where N(μ, σ²) is the
+    population, N(0, 1), or for LaRT its posterior given the lengths. So answers also reweight the
+    item draws, as in the posterior given all data. With many answers to badly calibrated items only
+    a few draws would keep any weight; then the draws' weights are raised to a power below 1 such
+    that a quarter of them remain effective, a step towards plain averaging over the draws.
 
     Mislevy, Wingersky & Sheehan 1994 for plain averaging; Carmona & Nicholls 2020 for the power.
     """
@@ -172,7 +172,7 @@ def believe(items: ItemDraws, answers: Answers, *, link: str, n_nodes: int = N_N
 def _from_lengths(
     items: ItemDraws, answers: Answers
 ) -> tuple[SpeedEvidence | None, Float[Array, " draw"]]:
-    """Return what the lengths say of speed, and the log of their probability, under each draw."""
+    """Return the likelihood of speed given the lengths, and their log density, for each draw."""
     if items.lengths is None:
         return None, jnp.zeros(len(items.a))
     phi, omega, lam = (x[:, answers.item] for x in items.lengths[:3])
@@ -188,7 +188,7 @@ def _from_lengths(
 
 
 def _weights(log_joint: Float[Array, "draw node"]) -> Float[Array, "draw node"]:
-    """Return weights that sum to 1, and keep enough of the draws."""
+    """Return weights that sum to 1, tempered such that enough draws remain effective."""
     of_draws = logsumexp(log_joint, axis=1)
     least = _LEAST_EFFECTIVE * len(of_draws)
 

@@ -1,9 +1,9 @@
-"""The steps that blocked moves are made of; each leaves its density as it is.
+"""The steps from which blocked moves are built; each leaves its target density invariant.
 
-Given the items, subjects are independent of each other, and the other way round. So each member
-of a block proposes from the normal that Newton's method gives it, and accepts or refuses on its
-own: one pass over the data serves them all. What the likelihood does not see, or what one number
-governs, is drawn along a line through all parameters.
+Given the items, subjects are independent of each other, and vice versa. So each member of a block
+makes a Newton proposal and accepts or rejects it by itself, and one pass over the data serves all
+members. Directions that do not change the likelihood, and single numbers that affect many members,
+are updated along a line through all parameters.
 """
 
 from collections.abc import Callable
@@ -17,53 +17,53 @@ from jaxtyping import Array, Bool, Float
 Notes = TypeVar("Notes")
 
 _WIDER, _FEW = 0.35, 4
-"""How much wider than the inverse precision the variance of a proposal is, up to so many
-dimensions: in a tail that is flatter than its normal, a member would otherwise propose too near and
-stay too long. In many dimensions a wide proposal is refused too often."""
+"""Relative excess of a proposal's variance over the inverse precision, up to so many dimensions.
+Otherwise a member in a tail flatter than its normal approximation would make too small steps and
+stay there too long. In many dimensions a wide proposal is rejected too often."""
 SHORT = 0.3
-"""The share of Newton's step that is a short one."""
+"""Length of a short step, relative to Newton's step."""
 _FURTHEST = 0.8
-"""Up to what share of a precision another one takes away from it, in any direction."""
+"""Largest share by which `towards` may reduce a precision in any direction."""
 _UNROLLED = 4
 _MODE_STEPS = 5
 _LOGISTIC_TO_NORMAL = 0.5875
-"""Scale of the logistic distribution that lies nearest to the standard normal."""
+"""Scale of the logistic distribution closest to the standard normal."""
 
 
 class Conditional(NamedTuple):
-    """What the members of a block know about themselves at one place."""
+    """Conditional log densities of a block's members at one position, with derivatives."""
 
-    value: Float[Array, " member"]  # Log density of each member given all else, up to a constant.
-    score: Float[Array, "member dim"]  # Its gradient, or what is used for it.
+    value: Float[Array, " member"]  # Log density of each member given the rest, up to a constant.
+    score: Float[Array, "member dim"]  # Its gradient, or a substitute.
     # Positive definite, near the negative second derivative.
     precision: Float[Array, "member dim dim"]
 
 
 class NewtonProposal(NamedTuple):
-    """Where members may go."""
+    """Proposed positions of the members."""
 
     position: Float[Array, "member dim"]
-    # Of proposing this place from where the member is, up to a constant.
+    # Log density of the proposal given the current position, up to a constant.
     log_density: Float[Array, " member"]
 
 
 class NewtonStep(NamedTuple, Generic[Notes]):
-    """Where members have gone."""
+    """Result of one step."""
 
     position: Float[Array, "member dim"]
     accepted: Array  # shape (member,)
-    notes: tuple[Notes, Notes]  # What `evaluate` noted at the old position and at the proposed one.
+    notes: tuple[Notes, Notes]  # Notes of `evaluate` at the old and at the proposed position.
 
 
 class Chance(NamedTuple):
     """The random numbers of one step."""
 
     noise: Float[Array, "member dim"]  # Standard normal.
-    log_uniform: Float[Array, " member"]  # Logarithms of uniform numbers.
+    log_uniform: Float[Array, " member"]  # Logarithms of uniform random numbers.
 
 
 def chance_for(key: Array, position: Float[Array, "member dim"]) -> Chance:
-    """Draw the random numbers of one step of a block: all at once, which compiles quickest."""
+    """Draw all random numbers of one step of a block in one call, which compiles fastest."""
     n_members, dim = position.shape
     drawn = jax.random.normal(key, (n_members, dim + 2), position.dtype)
     return Chance(drawn[:, :dim], -_exponential(drawn[:, dim:]))
@@ -77,12 +77,12 @@ def newton_move(
     current: tuple[Conditional, Notes] | None = None,
     gain: Callable[[Notes, Notes], Float[Array, " member"]] | None = None,
 ) -> NewtonStep[Notes]:
-    """Make one Metropolis step of every member of a block, all at once.
+    """Make one Metropolis step of every member of a block at once.
 
     From x with score g and precision h it proposes x' ~ N(x + h⁻¹g, h⁻¹) and accepts with log ratio
     ℓ(x') - ℓ(x) + log N(x; x' + h'⁻¹g', h'⁻¹) - log N(x'; x + h⁻¹g, h⁻¹). Any g and any positive
-    definite h leave ℓ exact; good ones are accepted more often. A proposal with a ratio that is no
-    number is refused.
+    definite h leave exp ℓ invariant; good ones are accepted more often. Proposals whose ratio is
+    NaN are rejected.
     """
     before, old_notes = evaluate(position) if current is None else current
     proposal = propose(chance.noise, position, before)
@@ -96,11 +96,11 @@ def newton_move(
 
 
 def shortened(conditional: Conditional, shares: Float[Array, " member"]) -> Conditional:
-    """Return what makes `newton_move` propose only a share of Newton's step, with less noise.
+    """Modify a conditional such that `newton_move` proposes short steps, with less noise.
 
-    Score g / (2 - ε) and precision h / (2ε - ε²) propose N(x + ε h⁻¹g, (2ε - ε²) h⁻¹), which keeps
-    a normal density as it is. Where a density is far from normal, whole steps alone may hardly ever
-    leave a place in its tail; short ones do.
+    Score g / (2 - ε) and precision h / (2ε - ε²) propose N(x + ε h⁻¹g, (2ε - ε²) h⁻¹), which leaves
+    a normal density invariant. If a density is far from normal, full steps may hardly ever leave
+    its tail; short ones do.
     """
     rest = (2 - shares)[:, None]
     score, precision = conditional.score / rest, conditional.precision
@@ -110,13 +110,13 @@ def shortened(conditional: Conditional, shares: Float[Array, " member"]) -> Cond
 
 
 def newton_step(conditional: Conditional) -> Float[Array, "member dim"]:
-    """Return h⁻¹g of each member."""
+    """Return Newton's step h⁻¹g of each member."""
     root = _root(conditional.precision)
     return _solve_transposed(root, _solve(root, conditional.score))
 
 
 def towards(precision: Float[Array, "member dim dim"], other: Array) -> Array:
-    """Return a precision that lies towards another, as far as it surely stays positive definite."""
+    """Move a precision towards another as far as it is sure to stay positive definite."""
     root, away = _root(precision), other - precision
     for _ in range(2):
         away = jax.vmap(partial(_solve, root), -1, -2)(away)
@@ -129,7 +129,7 @@ def propose(
     position: Float[Array, "member dim"],
     conditional: Conditional,
 ) -> NewtonProposal:
-    """Return where standard normal noise takes each member."""
+    """Return each member's proposal for the given standard normal noise."""
     root = _root(conditional.precision)
     noise = _width(noise) ** 0.5 * noise
     step = _solve_transposed(root, _solve(root, conditional.score) + noise)
@@ -148,7 +148,7 @@ def log_return(
 def normal_draw(
     key: Array, log_density: Callable[[Float[Array, "..."]], Float[Array, "..."]], here: Array
 ) -> Float[Array, "..."]:
-    """Draw exactly from log densities that are quadratic: a Gibbs step."""
+    """Draw exactly from quadratic log densities: a Gibbs step."""
     slope, curvature = derivatives(log_density, here)
     noise = jax.random.normal(key, here.shape, here.dtype)
     return here - slope / curvature + noise / jnp.sqrt(-curvature)
@@ -157,7 +157,7 @@ def normal_draw(
 def joint_normal_draw(
     key: Array, score: Float[Array, " dim"], precision: Float[Array, "dim dim"]
 ) -> Float[Array, " dim"]:
-    """Draw a step from a normal density in several numbers together: a Gibbs step."""
+    """Draw a step from a multivariate normal density: a Gibbs step."""
     root = _root(precision)
     noise = jax.random.normal(key, score.shape, score.dtype)
     return _solve_transposed(root, _solve(root, score) + noise)
@@ -166,7 +166,7 @@ def joint_normal_draw(
 def quadratic_draw(
     key: Array, log_density: Callable[[Array], Array], like: Float[Array, " dim"]
 ) -> Float[Array, " dim"]:
-    """Draw a step from a log density that is quadratic in several numbers: a Gibbs step."""
+    """Draw a step from a quadratic log density of a vector: a Gibbs step."""
     here = jnp.zeros_like(like)
     score, curvature = jax.grad(log_density)(here), jax.hessian(log_density)(here)
     return joint_normal_draw(key, score, -curvature)
@@ -179,8 +179,8 @@ def log_concave_move(
 ) -> tuple[Float[Array, "..."], Array]:
     """Make a Metropolis step along lines with strictly log-concave densities.
 
-    The proposal does not depend on the present: a logistic distribution about the mode, whose tails
-    are heavier than the density's, so that no place is left too seldom.
+    The proposal does not depend on the current position. It is a logistic distribution about the
+    mode; its tails are heavier than the density's, so that the chain does not get stuck.
     """
     drawn = jax.random.normal(key, (3, *origin.shape, 2), origin.dtype)
     above, below, chance = _exponential(drawn)
@@ -205,7 +205,7 @@ def log_concave_move(
 def newton_line_move(
     key: Array, log_density: Callable[[Float[Array, ""]], Float[Array, ""]], least: float
 ) -> tuple[Float[Array, ""], Array]:
-    """Make one Newton-Metropolis step along a line, whatever the density's curvature."""
+    """Make one Newton-Metropolis step along a line; the density need not be log-concave."""
     present = jnp.zeros((1, 1))
 
     def evaluate(position: Array) -> tuple[Conditional, None]:
@@ -228,7 +228,7 @@ def follow_trajectory(
     step: float | Array,
     n_steps: int,
 ) -> tuple[Float[Array, " dim"], Bool[Array, ""]]:
-    """Follow one trajectory with unit masses, exact for the density, to its end if accepted.
+    """Make one Hamiltonian Monte Carlo step with unit masses.
 
     Duane et al. 1987; Neal 2011.
     """
@@ -255,7 +255,7 @@ def follow_trajectory(
 def derivatives(
     log_density: Callable[[Float[Array, "..."]], Float[Array, "..."]], t: Float[Array, "..."]
 ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
-    """Return first and second derivatives of a function that works element by element."""
+    """Return first and second derivatives of an elementwise function."""
     ones = jnp.ones_like(t)
 
     def slope(t: Array) -> Array:
@@ -265,7 +265,7 @@ def derivatives(
 
 
 def log_uniform(key: Array, like: Float[Array, "..."]) -> Float[Array, "..."]:
-    """Return logarithms of uniform draws of an array's shape and dtype, never -inf."""
+    """Return finite logarithms of uniform draws with an array's shape and dtype."""
     return -jax.random.exponential(key, like.shape, like.dtype)
 
 
@@ -276,7 +276,7 @@ def choose(accepted: Array, proposed: Array, current: Array) -> Array:
 
 
 def _exponential(normals: Float[Array, "... 2"]) -> Float[Array, "..."]:
-    """Return exponential numbers of pairs of standard normal ones."""
+    """Turn pairs of standard normal numbers into exponential ones."""
     return (normals**2).sum(-1) / 2
 
 
@@ -294,7 +294,7 @@ def _width(noise: Array) -> float:
 
 
 def _root(precision: Array) -> Array:
-    """Return the lower Cholesky factor, entry by entry where it is small."""
+    """Return the lower Cholesky factor; small ones are computed entry by entry."""
     size = precision.shape[-1]
     if size > _UNROLLED:
         return jnp.linalg.cholesky(precision)

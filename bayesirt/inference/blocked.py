@@ -1,6 +1,6 @@
-"""Blocked Newton-Metropolis as a NumPyro kernel: moves of whole blocks, one after another.
+"""Blocked Newton-Metropolis as a NumPyro kernel that updates block after block.
 
-This file knows no model: a model gives its moves, built from the steps of
+This module does not depend on a model. A model provides its moves, built from the steps of
 `bayesirt.inference.block_steps`, and `BlockedNewton` applies them as one sweep.
 """
 
@@ -21,10 +21,10 @@ Move = Callable[[Array, Position], tuple[Position, Statistics]]
 
 
 class BlockedState(NamedTuple):
-    """Where a chain stands."""
+    """State of a chain."""
 
     position: Position  # The model's unconstrained sites.
-    # What the moves of the last sweep report, such as the share that was accepted.
+    # Statistics of the last sweep's moves, such as acceptance rates.
     statistics: Statistics
     rng_key: Array
 
@@ -45,7 +45,7 @@ class BlockedNewton(MCMCKernel):  # type: ignore[misc]
         model_args: Any,  # noqa: ARG002
         model_kwargs: Any,  # noqa: ARG002
     ) -> BlockedState:
-        """Return the state at a start; nothing is adapted, so warm-up only forgets it."""
+        """Return the initial state; warm-up adapts nothing and only lets the chain forget it."""
         expected = jax.eval_shape(self._over_chains(rng_key), rng_key, init_params)
         statistics = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), expected[1])
         position = jax.tree.map(lambda x, s: jnp.asarray(x, s.dtype), init_params, expected[0])
@@ -65,7 +65,7 @@ class BlockedNewton(MCMCKernel):  # type: ignore[misc]
         return BlockedState(position, statistics, keys[..., 1])
 
     def get_diagnostics_str(self, state: BlockedState) -> str:
-        """Return the acceptance of each block in a few words, for the progress bar."""
+        """Return the acceptance rate of each block, for the progress bar."""
         parts = (
             f"{name.removeprefix('acceptance_')} {float(jnp.mean(value)):.2f}"
             for name, value in state.statistics.items()
@@ -91,7 +91,7 @@ class BlockedNewton(MCMCKernel):  # type: ignore[misc]
 def start_chains(
     key: Array, centre: Mapping[str, ArrayLike], width: Mapping[str, ArrayLike], num_chains: int
 ) -> Position:
-    """Return starts around a centre, with a leading axis of chains where there are several."""
+    """Draw starts around a centre; with several chains they have a leading axis of chains."""
     middle, as_sites = ravel_pytree({name: jnp.asarray(x, float) for name, x in centre.items()})
     spread = {name: jnp.broadcast_to(width[name], jnp.shape(x)) for name, x in centre.items()}
     shape = (num_chains, *middle.shape) if num_chains > 1 else middle.shape

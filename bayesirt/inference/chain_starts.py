@@ -1,4 +1,4 @@
-"""Where chains start: around a point estimate, as far apart as its errors are wide."""
+"""Starting points of chains: around a point estimate, spread by its standard errors."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,20 +10,20 @@ Start = tuple[Arrays, Arrays]
 LEAST_SE, MOST_SE = 1e-3, 1.0
 LEAST_SLOPE = 0.05
 SURE_SIGN = 0.15
-"""Relative width of free slopes at the start: none is then below zero, and so is not their sum."""
+"""Relative width of free slopes at the start, so small that all slopes start above zero."""
 _LEAST_SIGMA, _SIGMA_WIDTH = 0.15, 0.5
 _LEAST_SPREAD, _LEAN_SD = 0.15, 2.0
 
 
 def usable(errors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return standard errors within bounds; one that is not known is the largest."""
+    """Return standard errors clipped to bounds; NaN becomes the largest."""
     return np.clip(np.nan_to_num(errors, nan=1.0), LEAST_SE, MOST_SE)
 
 
 def place_population(
     start: Start, name: str, values: NDArray[np.float64], se: NDArray[np.float64]
 ) -> None:
-    """Add the start of a site with a μ and a σ of its own, and the start of these."""
+    """Add the start of a site with a population, and of the population's μ and σ."""
     centre, width = start
     spread = max(float(values.std()), _LEAST_SIGMA)
     centre |= {
@@ -45,7 +45,7 @@ def place_leaning(
     se: NDArray[np.float64],
     lean: tuple[str, NDArray[np.float64]],
 ) -> None:
-    """Add the start of a site whose mean is μ less a hyperparameter times slopes."""
+    """Add the start of a site whose prior mean is μ minus a hyperparameter times slopes."""
     own, slope = lean
     rest, found, found_se = without_lean(slope, values)
     place_population(start, name, rest, se)
@@ -56,7 +56,7 @@ def place_leaning(
 def without_lean(
     slope: NDArray[np.float64], intercept: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return intercepts with their lean on slopes taken out, the lean μ_b and its error.
+    """Return intercepts without their regression on slopes, the coefficient μ_b, and its error.
 
     Slopes are a vector, or a matrix with a column for each ability.
     """

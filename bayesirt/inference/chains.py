@@ -1,4 +1,4 @@
-"""Markov chains of any kernel, in blocks: between two blocks one may look, save or stop."""
+"""Markov chains of any kernel, run in blocks so that they can be inspected, saved or stopped."""
 
 from collections.abc import Callable, Hashable
 from functools import lru_cache, partial
@@ -19,25 +19,25 @@ from bayesirt.kept_programs import kept
 from bayesirt.progress import least_seconds
 
 BLOCK = 50
-"""Kept draws, or warm-up steps, between two looks at the clock and the disk."""
+"""Kept draws, or warm-up steps, per block; the checkpoint is written after each block."""
 _TRIED = 5
-"""Steps from which a forecast is made."""
+"""Steps that are timed for a forecast."""
 
 Progress = Callable[[int, int], None]
 Enough = Callable[[Samples, int], bool]
-"""Says of draws, shape (chain, draw, ...), and of steps for each, whether chains may end: it is
-asked of half of the draws and after each eighth, with 0 for the steps, and then of all."""
+"""(draws of shape (chain, draw, ...), steps per draw) → whether chains may end. It is called after
+half of the draws and each further eighth, with 0 for the steps, and then with all draws."""
 
 
 class Kernel(Hashable, Protocol):
     """One step of a Markov chain; equal kernels share their compiled code.
 
-    The data are an argument, not a constant, so that other data of the same shape need no new
-    compilation.
+    The data are an argument, not a constant, so that other data of the same shape need no
+    recompilation.
     """
 
     def init(self, key: Array, start: Any, data: Any) -> Any:
-        """Return the state at a start."""
+        """Return the initial state."""
         ...
 
     def advance(self, state: Any, data: Any) -> Any:
@@ -45,44 +45,44 @@ class Kernel(Hashable, Protocol):
         ...
 
     def collect(self, state: Any) -> dict[str, Array]:
-        """Return what is kept of a state."""
+        """Return the values of a state to keep."""
         ...
 
 
 class Chains(NamedTuple):
-    """What chains brought."""
+    """Result of running chains."""
 
-    samples: Samples  # shape (chain, draw, ...). What the kernel collects.
-    complete: bool  # False if they were interrupted: then the draws are fewer than were asked for.
-    thinning: int  # Steps for each kept draw in the end.
+    samples: Samples  # shape (chain, draw, ...). The values that the kernel collects.
+    complete: bool  # False if interrupted, with fewer draws than requested.
+    thinning: int  # Final number of steps per kept draw.
 
 
 class Length(NamedTuple):
-    """How long chains are."""
+    """Length of chains."""
 
     num_warmup: int
     num_samples: int
-    thinning: int = 1  # Steps for each kept draw.
-    enough: Enough | None = None  # Without it they end with the draws that were asked for.
+    thinning: int = 1  # Steps per kept draw.
+    enough: Enough | None = None  # Stopping rule; by default chains end after `num_samples` draws.
 
     def steps_after(self, rounds: int) -> int:
-        """Return the steps in all, once chains have gone on so many times."""
+        """Return the total number of steps after this many further rounds."""
         again = (self.num_samples // 2) * (2 ** (rounds + 1) - 2)
         return self.num_warmup + self.thinning * (self.num_samples + again)
 
     @property
     def early(self) -> set[int]:
-        """Steps after which half of the draws are there, and each eighth more, in whole blocks."""
+        """Steps after half of the draws and each further eighth, in whole blocks."""
         blocks = (ceil(share / 8 * self.num_samples / BLOCK) for share in range(4, 8))
         return {self.num_warmup + self.thinning * BLOCK * n for n in blocks}
 
 
 class Watch(NamedTuple):
-    """Who looks at chains while they run."""
+    """Callbacks and checkpoint of running chains."""
 
-    progress: Progress | None = None  # Told steps done and steps in all.
+    progress: Progress | None = None  # Called with steps done and total steps.
     checkpoint: Checkpoint | None = None
-    # A forecast takes all processes, and only some may have been given somebody to tell.
+    # None with several processes: a forecast would need all of them, but not all may have this.
     announce: Callable[[str], None] | None = None
 
 
@@ -97,9 +97,9 @@ def run_chains(
     forecast: Callable[[float], None] | None = None,
     mesh: Mesh | None = None,
 ) -> Chains:
-    """Run one chain from each start, side by side where JAX has a device for each.
+    """Run one chain from each start, in parallel if JAX has a device for each.
 
-    `forecast` is told the seconds that one step of all chains takes, before they run.
+    `forecast` is called first, with the seconds that one step of all chains takes.
     """
     num_warmup, num_samples, thinning, enough = length
     progress, checkpoint, _ = watch or Watch()
@@ -110,7 +110,7 @@ def run_chains(
 
     rounds = next(r for r in count() if state.steps <= length.steps_after(r))
     total, complete, tell = length.steps_after(rounds), True, progress or (lambda *_: None)
-    tell(state.steps, total)  # to compile a block may last longer than to run it
+    tell(state.steps, total)  # compiling a block may take longer than running it
     try:
         while True:
             early = enough is not None and state.steps < total and state.steps in length.early
@@ -142,13 +142,13 @@ def run_chains(
 def _begun(
     kernel: Kernel, data: Any, starts: Any, key: Array, mesh: Mesh | None
 ) -> tuple[Progressed, Callable[..., Any]]:
-    """Return chains at their starts, and what goes on with them by a block."""
+    """Return the initial states of chains and a function that runs a block of steps."""
     n_chains = len(jax.tree.leaves(starts)[0])
     side_by_side = mesh is None and jax.local_device_count() >= n_chains > 1
     first, block = _compiled(kernel, side_by_side, mesh)
     keys, starts = put_everywhere((jax.random.split(key, n_chains), starts), mesh)
     if side_by_side:
-        starts = jax.device_get(starts)  # which no program has to take apart
+        starts = jax.device_get(starts)  # splitting them on the host needs no compiled program
     return Progressed(first(keys, starts, data), 0, []), block
 
 
@@ -162,7 +162,7 @@ def _tell_speed(forecast: Callable[[float], None] | None, some: Callable[[], Any
 
 
 def _joined(kept: list[Samples], num_samples: int) -> Samples:
-    """Return the draws of all blocks, evenly spaced: later rounds have put more steps between."""
+    """Return the draws of all blocks, thinned to even spacing, as later rounds are thinner."""
     joined = {k: np.concatenate([part[k] for part in kept], axis=1) for k in kept[0]}
     n_draws = len(next(iter(joined.values()))[0])
     rest, half = max(0, n_draws - num_samples), num_samples // 2
@@ -177,8 +177,8 @@ def _loaded(checkpoint: Checkpoint, beginning: Progressed, mesh: Mesh | None) ->
     state = checkpoint.load(beginning)
     if int(put_everywhere(np.array(state.steps), mesh)) != state.steps:
         raise ResponseError(
-            f"checkpoint {str(checkpoint.folder)!r} is not the same for every process; name a "
-            f"folder that all of them see"
+            f"checkpoint {str(checkpoint.folder)!r} differs between processes; use a folder that "
+            f"all of them share"
         )
     return state._replace(chain=put_everywhere(state.chain, mesh))
 
@@ -187,7 +187,7 @@ def _loaded(checkpoint: Checkpoint, beginning: Progressed, mesh: Mesh | None) ->
 def _compiled(
     kernel: Kernel, side_by_side: bool, mesh: Mesh | None
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return the first state and a block of steps, for all chains at once."""
+    """Return compiled functions for the first state and for a block of steps, for all chains."""
     if side_by_side:
         return (
             jax.pmap(partial(_FIRST, kernel), in_axes=(0, 0, None)),
@@ -207,7 +207,7 @@ def _first_state(kernel: Kernel, key: Array, start: Any, data: Any) -> Any:
 def _block(
     kernel: Kernel, state: Any, data: Any, size: Array, stride: Array
 ) -> tuple[Any, dict[str, Array]]:
-    """Return the state of a chain after a block of steps, and what it kept of them."""
+    """Return a chain's state after a block of steps, and the values collected."""
     shapes = jax.eval_shape(kernel.collect, state)
     empty = {k: jnp.zeros((BLOCK, *x.shape), x.dtype) for k, x in shapes.items()}
 

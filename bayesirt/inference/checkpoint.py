@@ -1,4 +1,4 @@
-"""Unfinished chains on disk, so that a killed run goes on where it was."""
+"""Unfinished chains on disk, so that a killed run can be resumed."""
 
 import json
 import os
@@ -18,25 +18,25 @@ Samples = dict[str, NDArray[Any]]
 
 
 class Progressed(NamedTuple):
-    """How far chains are."""
+    """Progress of chains."""
 
     chain: Any  # shape (chain, ...). The kernel's state.
-    steps: int  # Taken so far.
+    steps: int  # Steps taken so far.
     kept: list[Samples]  # shape (chain, draw, ...). The draws of each block.
 
 
 class Checkpoint(NamedTuple):
-    """A folder with unfinished chains, and what they belong to."""
+    """A folder with unfinished chains and the fingerprint of their run."""
 
-    folder: Path  # Made when there is something to save.
-    fingerprint: str  # Of data, settings and seed: chains go on only where it is the same.
-    writes: bool = True  # Of several processes that see the folder, one writes to it.
+    folder: Path  # Created at the first save.
+    fingerprint: str  # Hash of data, settings and seed; chains are resumed only if it is the same.
+    writes: bool = True  # Whether this process writes; of several that share the folder, one does.
 
     def save(self, progressed: Progressed) -> None:
         """Write the newest block of draws, then the state that counts it.
 
-        Each file is written under another name and renamed, so that a kill at any moment leaves
-        a state with all the draws that it counts.
+        Each file is written under another name and renamed, so that a kill at any moment leaves a
+        state together with all the draws that it counts.
         """
         if not self.writes:
             return
@@ -55,7 +55,7 @@ class Checkpoint(NamedTuple):
             ) from error
 
     def load(self, beginning: Progressed) -> Progressed:
-        """Return what was saved, or the beginning where nothing was."""
+        """Return the saved progress, or the beginning if there is none."""
         if not (self.folder / "state.npz").exists():
             return beginning
         try:
@@ -78,10 +78,11 @@ class Checkpoint(NamedTuple):
         return Progressed(jax.tree.unflatten(form, chain), steps, kept)
 
     def remove(self) -> None:
-        """Remove the folder's files, and the folder if nothing else is in it."""
+        """Remove the checkpoint's files, and the folder if it is then empty."""
         if not self.writes:
             return
-        # The state goes first: draws that no state counts are nothing, a state without them damage.
+        # The state is removed first: draws without a state are ignored, but a state without its
+        # draws counts as damage.
         for file in [*self.folder.glob("state.npz*"), *self.folder.glob("draws_*.npz*")]:
             file.unlink()
         if self.folder.is_dir() and not any(self.folder.iterdir()):
@@ -103,5 +104,5 @@ class Checkpoint(NamedTuple):
 def _like(stored: NDArray[Any], leaf: Array) -> Array:
     expected = to_bits(leaf)
     if stored.shape != expected.shape or stored.dtype != expected.dtype:
-        raise ValueError("the chains have another form")
+        raise ValueError("the stored chains have another shape or type")
     return from_bits(stored, leaf)

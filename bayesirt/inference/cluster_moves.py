@@ -1,8 +1,9 @@
-"""Clusters of subjects: their prior, and the moves that it needs besides a model's own.
+"""Clusters of subjects: their prior and the additional moves that it needs.
 
-Subjects of a cluster move together with it, and all of them towards it or away from it: where
-their own responses hardly tell them apart, each by itself could only creep. The share of variance
-between clusters is drawn with the clusters' abilities integrated out, and these given it.
+Each cluster moves together with its subjects, and all subjects move towards or away from their
+clusters: where responses hardly distinguish the subjects of a cluster, moving one subject at a time
+mixes slowly. The share of variance between clusters is drawn with the clusters' abilities
+integrated out, then the abilities given the share.
 """
 
 from collections.abc import Callable
@@ -35,22 +36,22 @@ from bayesirt.likelihood.passes import SubjectSums
 from bayesirt.point_estimate import PointEstimate
 
 _LEAST_PRECISION = 0.5
-"""Of a proposed step of all towards their clusters, or away: its density may be flat."""
+"""Least precision of the proposal that moves all subjects towards or away from their clusters."""
 
 _Sums = Callable[[Array], SubjectSums]
-"""From abilities to what all data say of each subject's."""
+"""Function from abilities to each subject's log likelihood and its derivatives."""
 
 
 @dataclass(frozen=True)
 class Clustered(TwoWay):
-    """A model whose subjects come in clusters, mixed with its own moves: see `with_clusters`."""
+    """Mixin for a model whose subjects are clustered: see `with_clusters`."""
 
     def text(self, sites: Position) -> Callable[[], Any]:
-        """Return the NumPyro text without data."""
+        """Return the NumPyro model without data."""
         return partial(super().text(sites), clusters=self.codes, n_clusters=len(sites["gamma"]))
 
     def start(self, point: PointEstimate, data: Any) -> Start:
-        """Return where chains start, clusters among them, and how far apart."""
+        """Return centre and width of the chains' starts, including clusters."""
         centre, width = super().start(point, data)  # type: ignore[safe-super]
         n = np.bincount(self.codes)
         members = self.codes == np.arange(len(n))[:, None]
@@ -62,7 +63,7 @@ class Clustered(TwoWay):
         return placed, dict(width) | {"gamma": se, share: np.array(1.0)}
 
     def own_moves(self, data: Any, dtype: DTypeLike) -> tuple[list[Move], list[Move]]:
-        """Return the moves that clusters need: three evaluations of the data."""
+        """Return the moves for clusters, which cost three evaluations of the data."""
         before, after = super().own_moves(data, dtype)
         together = partial(move_with_clusters, self, data, dtype)
         return [together, partial(draw_clusters, self), *before], after
@@ -70,14 +71,14 @@ class Clustered(TwoWay):
 
 @cache
 def with_clusters(own: type[TwoWay]) -> type[Clustered]:
-    """Return the way of a model whose subjects come in clusters."""
+    """Return the class for a model whose subjects are clustered."""
     return type(f"Clustered{own.__name__}", (Clustered, own), {})
 
 
 def move_with_clusters(
     way: Clustered, data: Any, dtype: DTypeLike, key: Array, sites: Position
 ) -> tuple[Position, Statistics]:
-    """Move every cluster with its subjects; then all subjects towards their clusters or away."""
+    """Move every cluster with its subjects, then all subjects towards or away from clusters."""
     cluster_key, spread_key, after_key = jax.random.split(key, 3)
     passes, items = way.passes(data, sites, dtype), way.coefficients_of(sites)
     beside = way.beside(sites, data)
@@ -99,7 +100,7 @@ def move_with_clusters(
 def _move_clusters(
     way: Clustered, all_sums: _Sums, key: Array, sites: Position, sums: SubjectSums
 ) -> tuple[Position, SubjectSums, Array]:
-    """Move γ and the θ of its subjects by as much."""
+    """Move each γ together with the θ of its subjects."""
     codes, here, theta = way.codes, _gamma(sites), way.theta(sites)
     prior = Normals.of(lambda gamma: _terms_at(way, sites, gamma)["gamma"], here)
 
@@ -130,10 +131,10 @@ def _move_clusters(
 def _move_within(
     way: Clustered, all_sums: _Sums, key: Array, sites: Position, sums: SubjectSums
 ) -> tuple[Position, Array]:
-    """Move the spread within clusters, and θ at the same distance from γ in units of it.
+    """Move the spread within clusters, and keep each θ at the same distance from γ in its units.
 
-    Its logarithm, or the share between clusters where that tells it. What the prior of θ loses by
-    its density it gains by its volume.
+    The spread is moved by its logarithm, or by the logit of the share between clusters. The change
+    of volume cancels the change of θ's prior density.
     """
     name = "icc" if "icc" in sites else "sigma_theta"
     share, theta = sites[name], way.theta(sites)
@@ -174,7 +175,7 @@ def _move_within(
 
 
 def draw_clusters(way: Clustered, key: Array, sites: Position) -> tuple[Position, Statistics]:
-    """Move the share of variance between clusters, if there is one, then draw their abilities."""
+    """Move the share of variance between clusters, if it is a site, then draw their abilities."""
     share_key, draw_key = jax.random.split(key)
     here, told = _gamma(sites), {}
     if "icc" in sites:
@@ -193,10 +194,10 @@ def draw_clusters(way: Clustered, key: Array, sites: Position) -> tuple[Position
 def share_moved(
     key: Array, way: TwoWay, logit: Array, values: Float[Array, "*ability subject"]
 ) -> tuple[Array, Array]:
-    """Move the logit of a share of variance, given what subjects have; 1 if it was accepted.
+    """Move the logit of a share of variance given subjects' values; return it and 1 if accepted.
 
-    The proposal is drawn by the whole density, not by what it is about the present: far below its
-    mode that says too little of where the mode lies.
+    The proposal approximates the whole density, not the density near the current value: far below
+    the mode, local derivatives are hardly informative about its location.
     """
     draw_key, accept_key = jax.random.split(key)
     of_share = share_density(way.codes, max(way.clusters) + 1, values)

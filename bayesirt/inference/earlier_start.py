@@ -1,4 +1,4 @@
-"""Where chains start that go on from an earlier posterior."""
+"""Starting points taken from an earlier posterior."""
 
 from dataclasses import replace
 
@@ -14,10 +14,10 @@ _ALIKE = 1e-6
 
 
 def start_from(earlier: Posterior, point: PointEstimate) -> PointEstimate:
-    """Put what an earlier posterior knew of subjects and items in the place of their estimates.
+    """Replace the estimates of known subjects and items by their earlier posterior means.
 
-    The line θ → α + β θ that takes the known subjects' estimates to their posterior means takes a
-    to a / β and d to d - α a / β.
+    New ones are put on the earlier scale: the line θ → α + β θ that maps the known subjects'
+    estimates to their posterior means maps a to a / β and d to d - α a / β.
     """
     parameters = point.parameters.copy(deep=True)
     before = earlier.dataset.mean(("chain", "draw"))
@@ -40,6 +40,6 @@ def start_from(earlier: Posterior, point: PointEstimate) -> PointEstimate:
 
 
 def _known(parameters: xr.Dataset, before: xr.Dataset, dim: str) -> NDArray[np.intp]:
-    """Return where each name stood before, -1 for those that are new."""
+    """Return the earlier index of each name, -1 for new ones."""
     names = (pd.Index(x[dim].values.astype(str), dtype=object) for x in (before, parameters))
     return next(names).get_indexer(next(names))

@@ -1,4 +1,4 @@
-"""Draws from the posterior of any model, by the engine that suits the data."""
+"""Draws from the posterior of any model, with a suitable engine."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -29,9 +29,9 @@ Sampler = Callable[..., Posterior]
 EngineName = Literal["auto", "nuts", "blocked", "laplace"]
 
 MOST_FOR_BLOCKED = 5_000_000
-"""Responses beyond which exact draws take hours."""
+"""Number of responses beyond which exact draws take hours."""
 _TIMES_ON_A_GPU = 20
-"""As many more on a GPU, where a sweep is a hundred times as fast."""
+"""Factor for that number on a GPU, where a sweep is a hundred times as fast."""
 _FEWER_WARMUP = 500
 
 
@@ -39,14 +39,14 @@ _FEWER_WARMUP = 500
 class Engine:
     """A posterior engine."""
 
-    name: Method  # What people type.
-    sample: Sampler  # (responses, *, key, model, init, options) → Posterior, of any model.
-    # By type of model, what draws from it instead.
+    name: Method  # As on the command line.
+    sample: Sampler  # (responses, *, key, model, init, options) → Posterior, for any model.
+    # Samplers of model types that need a special one.
     own: Mapping[type[ResponseModel], Sampler] = field(default_factory=dict)
-    meshes: bool = True  # Whether responses may be shared out over devices.
+    meshes: bool = True  # Whether responses may be sharded over devices.
 
     def sampler(self, model: ResponseModel) -> Sampler:
-        """Return what draws from a model's posterior."""
+        """Return the sampler for a model."""
         return self.own.get(type(model), self.sample)
 
 
@@ -74,30 +74,30 @@ def sample_posterior(
     Parameters
     ----------
     responses : Responses
-        With clusters, if subjects' abilities are to lie about those of their clusters.
+        If they have clusters, abilities are modelled as centred on those of their clusters.
     key : jax.random.key or int
         The same key gives the same draws on the same machine.
     model : ResponseModel, or {"auto", "2pl", "3pl", "graded", "continuous", "normal", "lart"}
         Such as ``TwoPL(Priors(slopes="free"))``.
     engine : {"auto", "nuts", "blocked", "laplace"}
-        ``"nuts"`` and ``"blocked"`` are exact; ``"laplace"`` approximates. ``"auto"`` is
-        `plan_engine`'s choice.
+        ``"nuts"`` and ``"blocked"`` are exact; ``"laplace"`` is an approximation. ``"auto"``
+        chooses by the size of the data and the model.
     init : PointEstimate, optional
-        Where to start, of the same model; by default `fit_point`.
+        Starting point, from a fit of the same model; by default `fit_point`.
     options : RunOptions, optional
 
     Returns
     -------
     Posterior
-        After Ctrl-C with the draws so far; its attribute ``complete`` is then 0. Where several
-        processes work together, Ctrl-C is passed on.
+        After Ctrl-C it holds the draws so far, and its attribute ``complete`` is 0. If there are
+        several processes, Ctrl-C raises KeyboardInterrupt instead.
 
     Raises
     ------
     ResponseError
-        If memory will not do, the checkpoint is damaged or belongs to another call, the posterior
-        has no curvature that Laplace could use, the model misses lengths, or engine, clusters and
-        mesh do not go together.
+        If memory does not suffice, the checkpoint is damaged or belongs to another call, the
+        posterior has no curvature that Laplace could use, the model needs lengths that are missing,
+        or engine, clusters and mesh cannot be combined.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def sample_posterior(
 
 
 def choose_engine(responses: Responses) -> tuple[Method, str]:
-    """Return the engine that suits the size of the data, and why.
+    """Choose the engine according to the size of the data.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def choose_engine(responses: Responses) -> tuple[Method, str]:
     -------
     engine : {"blocked", "laplace"}
     reason : str
-        A clause that goes on from the engine's name.
+        Why, as a clause that follows the engine's name.
     """
     n = responses.n_observed
     most = MOST_FOR_BLOCKED * (1 if jax.default_backend() == "cpu" else _TIMES_ON_A_GPU)
@@ -151,7 +151,7 @@ def plan_engine(
     model: str | ResponseModel = AUTO,
     options: RunOptions | None = None,
 ) -> tuple[Method, str]:
-    """Return the engine that `sample_posterior` would take; refuse what it could not do."""
+    """Return the engine that `sample_posterior` would use, and why; refuse impossible requests."""
     options = options or RunOptions()
     model = model_for(responses, model)
     if model.priors.groups:
@@ -168,32 +168,32 @@ def plan_engine(
         if what and engine != "auto":
             raise ResponseError(refusal)
         if what:
-            method, reason = "blocked", f"exact, as nothing approximates {what}"
+            method, reason = "blocked", f"exact, as there is no approximation for {what}"
     if method not in model.engines:
         raise ResponseError(_does_not_draw(method, model))
     if options.mesh is not None and not ENGINES[method].meshes:
-        raise ResponseError(f"{method} works on one device; leave mesh out, or ask for blocked")
+        raise ResponseError(f"{method} works on one device; leave mesh out, or use blocked")
     check_memory(method, responses, model=model, options=options)
     return method, reason
 
 
 def _not_approximated(model: ResponseModel, *, clustered: bool) -> tuple[str, str]:
-    """Return what keeps a model's posterior from being approximated, if anything, in a sentence."""
+    """Return the feature that Laplace does not support, if any, and an error message."""
     if model.priors.explains or model.priors.groups:
-        what = "what explains difficulty or ability" if model.priors.explains else "groups of items"
+        what = "covariates of difficulty or ability" if model.priors.explains else "groups of items"
         return what, (
-            "laplace learns neither what explains difficulty or ability nor how groups of items go "
-            "together, of which a subject answers few; ask for blocked, or for auto"
+            "laplace supports neither covariates of difficulty or ability nor groups of items, as "
+            "a subject answers few items of a group; use blocked or auto"
         )
     if isinstance(model, LaRT) and model.wrong_lengths:
         return "lengths of wrong answers", (
-            "laplace does not give wrong answers lengths of their own; ask for blocked, or leave "
+            "laplace does not support different lengths for wrong answers; use blocked, or leave "
             "out --wrong-lengths"
         )
     if clustered and type(model) in ENGINES["laplace"].own:
         return f"clusters in {model.title}", (
-            f"laplace knows no clusters of subjects in {model.title}; ask for blocked, or leave "
-            f"the clusters out"
+            f"laplace does not support clusters of subjects in {model.title}; use blocked, or "
+            f"leave the clusters out"
         )
     if "laplace" not in model.engines:
         return f"the {model.title}", _does_not_draw("laplace", model)
@@ -201,14 +201,14 @@ def _not_approximated(model: ResponseModel, *, clustered: bool) -> tuple[str, st
 
 
 def _does_not_draw(method: str, model: ResponseModel) -> str:
-    return f"{method} does not draw from the {model.title}; ask for {' or '.join(model.engines)}"
+    return f"{method} cannot sample the {model.title}; use {' or '.join(model.engines)}"
 
 
 def _refuse_clusters(clusters: Clusters, model: ResponseModel) -> None:
     refuse_useless(clusters)
     if model.priors.ability and not model.priors.groups:
         raise ResponseError(
-            "clusters of subjects do not go together with what explains ability; name the column "
+            "clusters of subjects cannot be combined with covariates of ability; pass the column "
             "of clusters as one of --subject-factors, or leave one out"
         )
 
@@ -221,33 +221,34 @@ def sample_q_mirt(
     structure: Structure | None = None,
     **settings: Any,
 ) -> Posterior:
-    """Draw from the posterior of abilities that items need as a Q-matrix says.
+    """Draw from the posterior of the Q-matrix model.
 
     Parameters
     ----------
     responses : Responses
     q : QMatrix
-        Rows of other items are left out.
+        Which abilities each item needs; rows of other items are ignored.
     key : jax.random.key or int
         The same key gives the same draws on the same machine.
     structure : {"correlated", "general", "independent"}, optional
-        How abilities go together; by default `default_structure`.
+        Correlation structure of the abilities; by default ``"correlated"`` for up to 10 abilities,
+        else ``"general"``.
     **settings
-        ``engine``, ``init`` and ``options`` as `sample_posterior` takes them; by default 500
-        warm-up draws.
+        ``engine``, ``init`` and ``options`` as for `sample_posterior`; by default 500 warm-up
+        draws.
 
     Returns
     -------
     Posterior
         ``theta`` over subject and ability; ``a`` over ``loading``, in the order of
-        `QMatrix.loadings`. After Ctrl-C with the draws so far; its attribute ``complete`` is then
-        0.
+        `QMatrix.loadings`. After Ctrl-C it holds the draws so far, and its attribute ``complete``
+        is 0.
 
     Raises
     ------
     ResponseError
-        If an item of the responses has no row, memory will not do, or the checkpoint is damaged
-        or another's.
+        If an item of the responses has no row, memory does not suffice, or the checkpoint is
+        damaged or belongs to another call.
 
     References
     ----------
@@ -275,43 +276,43 @@ def sample_mirt(
     init: PointEstimate | None = None,
     **settings: Any,
 ) -> Posterior:
-    """Draw from the posterior of K abilities that every item may need, in the axes of a fit.
+    """Draw from the posterior of the exploratory multidimensional 2PL.
 
     Parameters
     ----------
     responses : Responses
     n_abilities : int
-        K.
+        Number of abilities, K.
     key : jax.random.key or int
         The same key gives the same draws on the same machine.
     init : PointEstimate, optional
-        By default `fit_mirt`. Chains start around it, overdispersed by its standard errors, and its
-        axes, which are principal, are those of the draws.
+        By default `fit_mirt`. Chains start around it, overdispersed by its standard errors. Draws
+        are aligned to its axes, which are principal axes.
     **settings
-        ``engine`` and ``options`` as `sample_posterior` takes them; by default 500 warm-up draws.
+        ``engine`` and ``options`` as for `sample_posterior`; by default 500 warm-up draws.
 
     Returns
     -------
     Posterior
         ``theta`` over subject and ability, in standard deviations of the population; ``a`` over
         item and ability; ``d``; and the items' population: ``mu_a``, ``precision_a`` (Λ),
-        ``mu_d``, ``mu_b`` and ``sigma_d``. Its attribute ``identification`` says how the axes were
-        chosen. After Ctrl-C with the draws so far; its attribute ``complete`` is then 0.
+        ``mu_d``, ``mu_b`` and ``sigma_d``. Its attribute ``identification`` describes the choice of
+        axes. After Ctrl-C it holds the draws so far, and its attribute ``complete`` is 0.
 
     Raises
     ------
     ResponseError
-        If there are not more items than abilities, `init` is of other items or subjects or not by
-        `fit_mirt`, the engine is unknown, memory will not do, or the checkpoint is damaged or
-        another's.
+        If there are not more items than abilities, `init` has other items or subjects or is not
+        from `fit_mirt`, the engine is unknown, memory does not suffice, or the checkpoint is
+        damaged or belongs to another call.
 
     Notes
     -----
-    Neither answers nor priors see rotations and reflections of the abilities. Each draw's slopes,
-    abilities, μ_a and Λ are turned by the orthogonal matrix that brings its slopes closest to the
-    point estimate's (Procrustes), and R-hat and effective draws are of the turned draws. The linear
-    predictors, the lengths |a_j| of slopes and Λ's eigenvalues do not depend on the axes. An
-    ability that the items do not need has slopes of about 0, and no axis to speak of.
+    Likelihood and prior are invariant to rotations and reflections of the abilities. Each draw's
+    slopes, abilities, μ_a and Λ are rotated by the orthogonal matrix that brings its slopes closest
+    to the point estimate's (Procrustes); R-hat and effective sample size are computed after the
+    rotation. The linear predictors, the lengths |a_j| of slopes and Λ's eigenvalues do not depend
+    on the axes. An ability that the items do not need has slopes near 0 and an arbitrary axis.
 
     References
     ----------
@@ -330,7 +331,7 @@ def sample_mirt(
     if init is not None and list(map(str, init.parameters["subject"].values)) != list(
         responses.subjects
     ):
-        raise ResponseError("`init` is of other subjects; start from a fit of the same responses")
+        raise ResponseError("`init` is of other subjects; pass a fit of the same responses")
     own = _fewer_warmup(settings)
     return sample_posterior(responses, key=key, model=Mirt(n_abilities), init=init, **own)
 

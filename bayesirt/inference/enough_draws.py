@@ -1,4 +1,4 @@
-"""When chains of sweeps may end: when enough has converged, or the time is up."""
+"""Stopping rule of blocked chains: convergence, or the time budget."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -17,10 +17,10 @@ _SLOWEST, _BATCH = 100, 20
 
 
 def within(budget: float, usual: int, constrain: Callable[[Samples], Samples]) -> Enough:
-    """Return what ends chains: early if all has converged, else when abilities have.
+    """Return the stopping rule of chains.
 
-    Up to the usual number of sweeps for each draw, chains go on for the sake of any parameter, and
-    beyond for that of abilities, as long as going on would not take too long.
+    Below the usual number of sweeps per draw, chains run until all parameters have converged;
+    from then on, until abilities have converged or another round would exceed the budget.
     """
     began = time.monotonic()
 
@@ -38,19 +38,19 @@ def within(budget: float, usual: int, constrain: Callable[[Samples], Samples]) -
 def converged(
     draws: Mapping[str, NDArray[np.floating]], names: tuple[str, ...] | None = None
 ) -> bool:
-    """Return whether what was drawn has converged on the scale that is reported; `b` aside."""
+    """Return whether all sites but `b` (or those named) have converged on the reported scale."""
     draws = {name: np.asarray(x, np.float64) for name, x in draws.items() if name != "b"}
     if draws["theta"].ndim == 3:
         draws |= standardised(draws)
     looked_at = [name for name in draws if names is None or name in names]
     return all(
         _has_converged(draws[name].reshape(*draws["theta"].shape[:2], -1))
-        for name in sorted(looked_at, key=lambda name: draws[name].size)  # the quickest first
+        for name in sorted(looked_at, key=lambda name: draws[name].size)  # the fastest first
     )
 
 
 def _has_converged(draws: NDArray[np.floating]) -> bool:
-    """Return whether all of a site has, or of many, which would take long, the likeliest not to."""
+    """Return whether a site has converged; of large sites only the worst candidates are checked."""
     draws = draws[..., np.ptp(draws, axis=(0, 1)) > 0]
     if draws.shape[-1] > 3 * _SLOWEST:
         low, middle, high = np.quantile(draws, LOW_MIDDLE_HIGH, axis=(0, 1))
@@ -63,7 +63,7 @@ def _has_converged(draws: NDArray[np.floating]) -> bool:
 
 
 def _slowest(draws: NDArray[Any]) -> NDArray[np.intp]:
-    """Return what has the fewest effective draws, by means of batches."""
+    """Return the indices with the smallest effective sample sizes, estimated by batch means."""
     n_chains, n_draws, n = draws.shape
     n_batches = n_draws // _BATCH
     means = draws[:, : n_batches * _BATCH].reshape(n_chains, n_batches, _BATCH, n).mean(2)
@@ -71,7 +71,7 @@ def _slowest(draws: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def _farthest_apart(draws: NDArray[Any]) -> NDArray[np.intp]:
-    """Return those whose half chains have the farthest means, in their own spread."""
+    """Return the indices whose half chains differ most, relative to their spread."""
     n_chains, n_draws, n = draws.shape
     half = draws[:, n_draws % 2 :].reshape(2 * n_chains, n_draws // 2, n)
     within_halves = np.maximum(half.var(1).mean(0), np.finfo(float).tiny)

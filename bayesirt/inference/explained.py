@@ -1,8 +1,8 @@
-"""Difficulty and ability that something explains: slopes of numbers, and effects of levels.
+"""Moves for covariates of difficulty and ability: slopes of numbers and effects of levels.
 
-Given items and subjects, all of that and the items' centres are one normal vector, drawn at once.
-The items' factor with most levels is integrated out of it and drawn last: given the rest, its
-levels do not depend on each other, and need no matrix of their size.
+Given items and subjects, slopes, effects and the items' centres are jointly normal and drawn at
+once. The item factor with most levels is integrated out and drawn last: given the rest, its levels
+are independent, so that no matrix of their size is needed.
 """
 
 import json
@@ -33,7 +33,7 @@ _WIDTH_OF_EFFECTS = 0.3
 
 @dataclass(frozen=True)
 class Explained(OneAbility):
-    """A model of one ability of whose items or subjects something is known: see `explained`."""
+    """A model of one ability with covariates of items or subjects: see `explained`."""
 
     @property
     def largest(self) -> Factor | None:
@@ -41,11 +41,11 @@ class Explained(OneAbility):
         return max(self.design.factors, key=lambda x: len(x.levels.names), default=None)
 
     def means(self, sites: Position) -> list[str]:  # noqa: ARG002
-        """Return nothing: they are drawn with what explains difficulty."""
+        """Return an empty list: means are drawn together with slopes and effects."""
         return []
 
     def explaining(self, sites: Position) -> list[str]:
-        """Return the names of centres, slopes and effects, but those that are integrated out."""
+        """Return the names of centres, slopes and effects that are drawn jointly."""
         largest = self.largest
         own = [x.site for x in self.design.factors if x != largest]
         own += [x.skill for x in self.skills.factors]
@@ -53,12 +53,12 @@ class Explained(OneAbility):
         return [*super().means(sites), *slopes, *own]
 
     def own_moves(self, data: Any, dtype: DTypeLike) -> tuple[list[Move], list[Move]]:
-        """Return the moves of a model, and of what explains its items."""
+        """Return the moves of the model, and that of slopes and effects."""
         before, after = super().own_moves(data, dtype)
         return before, [*after, partial(draw_explained, self)]
 
     def start(self, point: PointEstimate, data: Any) -> Start:
-        """Return where chains start: slopes and effects at zero, about which they are drawn."""
+        """Return centre and width of the chains' starts, with slopes and effects around zero."""
         centre, width = super().start(point, data)
         shapes = {x.site: (len(x.levels.names),) for x in self.design.factors}
         shapes |= {x.skill: (len(x.levels.names),) for x in self.skills.factors}
@@ -82,7 +82,7 @@ class Explained(OneAbility):
         return {**slopes, **of_effects, **of_skills}
 
     def finished(self, samples: Samples, point: PointEstimate) -> tuple[Samples, dict[str, Any]]:
-        """Return draws, and the names of covariates and levels."""
+        """Return draws and the names of covariates and levels."""
         samples, names = super().finished(samples, point)
         levels = {_dim(x): list(x.levels.names) for x in self.design.factors}
         levels |= {f"{x.plain}_skill": list(x.levels.names) for x in self.skills.factors}
@@ -98,7 +98,7 @@ class Explained(OneAbility):
         init: PointEstimate,
         attributes: Mapping[str, Any],
     ) -> Posterior:
-        """Return draws with what explains the difficulty of each item."""
+        """Return draws with the covariates of items and subjects."""
         found = super().posterior(samples, statistics, responses, init, attributes)
         of_items: dict[str, tuple[Any, Any]] = {
             f"{_dim(x)}_of": ("item", np.array(x.levels.of_each, str)) for x in self.design.factors
@@ -127,14 +127,14 @@ class Explained(OneAbility):
 
 @cache
 def explained(own: type[OneAbility]) -> type[Explained]:
-    """Return the way of a model of whose items or subjects something is known."""
+    """Return the class for a model with covariates of items or subjects."""
     if own is OneAbility:
         return Explained
     return type(f"Explained{own.__name__}", (Explained, own), {})
 
 
 def draw_explained(way: Explained, key: Array, sites: Position) -> tuple[Position, Statistics]:
-    """Draw centres, slopes and effects given the items: a Gibbs step, as all is normal."""
+    """Draw centres, slopes and effects given the items: a Gibbs step, as all are jointly normal."""
     joint_key, largest_key = jax.random.split(key)
     here, unravel = ravel_pytree({name: sites[name] for name in way.explaining(sites)})
     log_density = _without_largest(way, sites)
@@ -155,9 +155,9 @@ def draw_explained(way: Explained, key: Array, sites: Position) -> tuple[Positio
 
 
 def _without_largest(way: Explained, sites: Position) -> Callable[[Position], Float[Array, ""]]:
-    """Return the log density whatever the effects of the factor with most levels.
+    """Return the log density with the effects of the factor with most levels integrated out.
 
-    The intercepts of the items of one of its levels are normal with variance σ² and covariance τ².
+    The intercepts of the items of one level then have variance σ² + τ² and covariance τ².
     """
     if way.largest is None:
         return lambda sites: way.terms(sites).total()

@@ -1,9 +1,10 @@
-"""The graded model's own moves: each threshold of each item by itself.
+"""Additional moves of the graded model, which update each threshold of each item by itself.
 
-Given ability, slope and the other thresholds, a threshold sees only the answers of the two grades
-that it parts, and the gaps to its neighbours. So all odd ones move at once, and then all even ones,
-each accepted or refused on its own; slope and all thresholds together move as items of the 2PL do.
-The populations of gaps carry the gaps of all items along, of which each says little by itself.
+Given ability, slope and the other thresholds, a threshold depends only on the answers of the two
+grades that it separates, and on the gaps to its neighbours. So all odd thresholds move at once, and
+then all even ones, each accepted or rejected by itself; the slope and all thresholds together move
+as items of the 2PL do. The populations of gaps move together with the gaps of all items, each of
+which is hardly informative by itself.
 """
 
 from collections.abc import Callable
@@ -32,24 +33,24 @@ from bayesirt.likelihood.passes import Passes
 
 _LEAST_PRECISION, _LEAST_OF_LOG_SIGMA = 0.25, 1.0
 _SHORT_STEPS = 0.5
-"""How many thresholds take a short step, by chance: out of a tail in which nobody has the grade
-beyond, whole steps go too far."""
+"""Probability that a threshold takes a short step: from a tail in which nobody has the next grade,
+full steps go too far."""
 
 
 class ByThresholds(OneAbility):
     """The graded model: items move by slope and intercept, gaps by thresholds."""
 
     def item_sites(self, sites: Position) -> list[str]:
-        """Return the names of what moves as items of the 2PL do, the gaps held."""
+        """Return the names of the sites that move as items of the 2PL do, with gaps held fixed."""
         return [name for name in ("a", "d") if name in sites]
 
     def passes(self, data: Any, sites: Position, dtype: DTypeLike) -> Passes:
-        """Return passes that look at η alone."""
+        """Return passes whose derivatives are with respect to η alone."""
         passes = super().passes(data, sites, dtype)
         return passes._replace(family=passes.family._replace(all_terms=None))
 
     def own_moves(self, data: Any, dtype: DTypeLike) -> tuple[list[Move], list[Move]]:
-        """Return the moves of thresholds, after those of blocks."""
+        """Return the moves of thresholds, which follow those of blocks."""
         moves = [move_thresholds, carry_gaps] if self.gaps else [move_thresholds]
         return [], [partial(move, self, data, dtype) for move in moves]
 
@@ -60,31 +61,31 @@ class ByThresholds(OneAbility):
 
     @property
     def n_thresholds(self) -> int:
-        """How many there are."""
+        """Number of thresholds."""
         return len(self.gaps) + 1
 
     def thresholds(self, sites: Position) -> Float[Array, "item threshold"]:
-        """Return where each item's thresholds lie on the scale of η, the lowest grade's first."""
+        """Return each item's thresholds on the scale of η, the lowest grade's first."""
         own = offsets(*(jnp.exp(sites[name]) for name in self.gaps))
         return jnp.stack([sites["d"] + x for x in own], 1)
 
     def with_thresholds(
         self, sites: Position, thresholds: Float[Array, "item threshold"]
     ) -> Position:
-        """Return other thresholds in their place."""
+        """Return the sites with other thresholds."""
         gaps = jnp.log(thresholds[:, :-1] - thresholds[:, 1:])
         middle = middle_of(self.n_thresholds) - 1
         return sites | {"d": thresholds[:, middle]} | dict(zip(self.gaps, gaps.T, strict=True))
 
 
 class OfScores(OneAbility):
-    """Scores: items in a tail need short steps to get out of it."""
+    """Models of scores, in which items need short steps to get out of a tail."""
 
     short_steps = True
 
 
 class ThresholdSums(NamedTuple):
-    """What the answers of the two grades that a threshold parts say about it."""
+    """Log likelihood, score and information of thresholds."""
 
     log_likelihood: Float[Array, "item threshold"]
     score: Float[Array, "item threshold"]
@@ -92,28 +93,28 @@ class ThresholdSums(NamedTuple):
 
 
 class Between(NamedTuple):
-    """Some thresholds of all items, no two of them neighbours, between their neighbours.
+    """Unconstrained coordinates of non-adjacent thresholds of all items, given their neighbours.
 
-    One between two others moves in the log ratio of its distances to them, one at an end in its log
-    distance to the next.
+    The coordinate is the log ratio of a threshold's distances to its two neighbours, or the log
+    distance to its only neighbour.
     """
 
-    # shape (item, threshold). NaN where there is none.
+    # shape (item, threshold). Neighbouring thresholds, NaN if there is none.
     above: Array
     below: Array
 
     def coordinate(self, thresholds: Array) -> Array:
-        """Return where thresholds are, without bounds."""
+        """Return the unconstrained coordinates of thresholds."""
         up, down = jnp.log(self.above - thresholds), jnp.log(thresholds - self.below)
         return self._by_place(down, up - down, up)
 
     def thresholds(self, z: Array) -> Array:
-        """Return the thresholds at a coordinate."""
+        """Return the thresholds at unconstrained coordinates."""
         inside = self.below + (self.above - self.below) * jax.nn.sigmoid(-z)
         return self._by_place(self.below + jnp.exp(z), inside, self.above - jnp.exp(z))
 
     def log_volume(self, z: Array) -> Array:
-        """Return the log derivative of thresholds."""
+        """Return the log derivative of thresholds with respect to their coordinates."""
         inside = jnp.log(self.above - self.below) + jax.nn.log_sigmoid(z) + jax.nn.log_sigmoid(-z)
         return self._by_place(z, inside, z)
 
@@ -125,7 +126,7 @@ class Between(NamedTuple):
 def move_thresholds(
     way: ByThresholds, data: Any, dtype: DTypeLike, key: Array, sites: Position
 ) -> tuple[Position, Statistics]:
-    """Move every other threshold of every item, and then the rest."""
+    """Move every second threshold of every item, then the others."""
     n, accepted = way.n_thresholds, []
     counts = _counts(way.layout(data), n).astype(sites["d"].dtype)
     for start, own_key in enumerate(jax.random.split(key)):
@@ -137,7 +138,7 @@ def move_thresholds(
 def carry_gaps(
     way: ByThresholds, data: Any, dtype: DTypeLike, key: Array, sites: Position
 ) -> tuple[Position, Statistics]:
-    """Move the populations of gaps, with each gap as far from its centre in units of its σ."""
+    """Move the populations of gaps, with each gap's standardised value held fixed."""
     passes, every = way.passes(data, sites, dtype), range(way.n_thresholds)
     inside = _counts(way.layout(data), way.n_thresholds)[:, 1:-1].astype(sites["d"].dtype)
     names = [f"{kind}_{gap}" for kind in ("mu", "sigma") for gap in way.gaps]
@@ -183,7 +184,7 @@ def _move_some(
     key: Array,
     sites: Position,
 ) -> tuple[Position, Array]:
-    """Move some thresholds of all items, no two of them neighbours."""
+    """Move some non-adjacent thresholds of all items."""
     passes, here = way.passes(data, sites, dtype), way.thresholds(sites)
     bounds, at = jnp.pad(here, ((0, 0), (1, 1)), constant_values=jnp.nan), jnp.array(which)
     between = Between(bounds[:, at], bounds[:, at + 2])
@@ -222,7 +223,7 @@ def _log_prior(
     counts: Float[Array, "item grade"],
     which: range,
 ) -> Callable[[Array], Array]:
-    """Return what else a threshold's log density depends on: gaps, their grades, the intercept."""
+    """Return the rest of the thresholds' log density: gaps, grades between, and the intercept."""
     terms, names, middle = way.terms(sites), way.gaps, middle_of(way.n_thresholds) - 1
 
     def of_gap(gap: Array, k: int) -> Array:
@@ -254,7 +255,7 @@ def threshold_sums(
     thresholds: Float[Array, "item threshold"],
     which: range,
 ) -> ThresholdSums:
-    """Return what answers say of some thresholds: of each the grades below and at it."""
+    """Return log likelihood, score and information of thresholds, from their adjacent grades."""
 
     def summed(layout: Layout, theta: Array, slopes: Array, others: tuple[Array, ...]) -> Any:
         dtype = passes.dtype_of(layout, theta)
@@ -276,7 +277,7 @@ def threshold_sums(
 
 
 def _counts(data: Layout, n: int) -> Float[Array, "item grade"]:
-    """Return how many subjects got each grade of each item."""
+    """Return the number of subjects with each grade of each item."""
 
     def counted(layout: Layout, rows: Array) -> tuple[tuple[()], Array]:
         one, grades = jnp.ones(len(rows), jnp.float32), layout.successes

@@ -1,8 +1,8 @@
-"""Items whose answers go together beyond ability, such as questions about one text: testlets.
+"""Groups of dependent items (testlets), such as questions about one text.
 
-A subject has an ability ψ in each group of items, normal about its ability in general. So with each
-subject cut into one for each group, and these in clusters, the model is that of clusters: engines
-know no other. Wainer, Bradlow and Wang (2007) give ψ - θ the items' slopes too.
+A subject has an ability ψ in each group of items, normally distributed about its general ability.
+This is the cluster model with each subject split into one subject per group, which form a cluster;
+engines need nothing else. In Wainer, Bradlow and Wang (2007), too, ψ - θ has the items' slopes.
 """
 
 from dataclasses import replace
@@ -24,7 +24,7 @@ _MORE_THAN_WIDE = 2.0
 
 
 def by_group(responses: Responses, column: str) -> Responses:
-    """Return responses in which each subject is one for each group of items, in clusters."""
+    """Split each subject into one subject per group of items; these form a cluster."""
     groups, listed = groups_of(responses, column), responses.cells.listed()
     of_item, n_groups = np.array(groups.codes), len(groups.names)
     cut = listed.subject.astype(np.int64) * n_groups + of_item[listed.item]
@@ -47,7 +47,7 @@ def by_group(responses: Responses, column: str) -> Responses:
 
 
 def started_by_group(point: PointEstimate, cut: Responses) -> PointEstimate:
-    """Return a point estimate of subjects as one of them in each group, less sure of it."""
+    """Return a point estimate for subjects split by group, with larger standard errors."""
     assert cut.clusters is not None
     names = list(map(str, point.parameters["subject"].values))
     place = pd.Index(names, dtype=object).get_indexer(cut.clusters.of_each)
@@ -57,10 +57,10 @@ def started_by_group(point: PointEstimate, cut: Responses) -> PointEstimate:
 
 
 def joined(cut: Posterior, responses: Responses, column: str) -> Posterior:
-    """Return draws of subjects' abilities in general from those of them in each group.
+    """Return draws for whole subjects from those of subjects split by group.
 
-    `theta` is the ability in general, `sigma_group` the spread of those in groups about it, and
-    `sigma_theta` that of abilities in general about what explains them.
+    `theta` is the general ability, `sigma_group` the spread of group abilities about it, and
+    `sigma_theta` the spread of general abilities about their covariates' prediction.
     """
     assert cut.clusters is not None
     dataset = cut.dataset

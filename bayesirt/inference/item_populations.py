@@ -1,7 +1,7 @@
-"""Means and spreads of what items have beside slope and intercept, drawn given its values.
+"""Draws of the means and spreads of further item parameters, given the parameters' values.
 
-A normal approximation holds a spread where it was estimated. These few numbers see nothing of each
-draw but sums over its items.
+The normal approximation fixes each spread at its estimate. These few numbers depend on each draw
+only through sums over its items.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ ROUNDS = 10
 def draw_item_populations(
     model: ResponseModel, values: Mapping[str, Array], key: Array
 ) -> dict[str, Float[Array, " draw"]]:
-    """Draw μ and σ of each site, unconstrained values of shape (draw, item), given these."""
+    """Draw μ and σ of each site given its unconstrained values, shape (draw, item)."""
     found = {}
     for k, (name, x) in enumerate(values.items()):
         of_mean, of_spread = (model.prior_of(f"{kind}_{name}") for kind in ("mu", "sigma"))
@@ -39,7 +39,7 @@ def draw_item_populations(
 def _drawn(
     x: Float[Array, "draw item"], key: Array, prior: tuple[float, ...], *, learned: bool
 ) -> tuple[Array, Array]:
-    """Draw μ given σ and σ given μ in turn: μ ~ N(centre, sd), σ ~ HalfNormal(scale)."""
+    """Draw μ given σ and σ given μ in turn; priors μ ~ N(centre, sd), σ ~ HalfNormal(scale)."""
     (centre, sd, scale), n = prior, x.shape[1]
     mean, squares = x.mean(1), n * x.var(1)
     start = 0.5 * jnp.log(squares / n + 1e-3) if learned else 0 * mean + jnp.log(scale)

@@ -1,4 +1,4 @@
-"""Random keys as plain numbers, which can be stored and sent."""
+"""Random keys as plain numbers that can be stored and sent."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from jax import Array
 
 
 def to_bits(leaf: Any) -> Any:
-    """Return a key's bits, and any other array as it is."""
+    """Return a key's bits; any other array is returned unchanged."""
     return jax.random.key_data(leaf) if _is_key(leaf) else leaf
 
 
 def from_bits(bits: Any, like: Any) -> Array:
-    """Return the array with these bits, a key if `like` is one."""
+    """Return the array with these bits, or the key if `like` is one."""
     if _is_key(like):
         return jax.random.wrap_key_data(jnp.asarray(bits), impl=jax.random.key_impl(like))
     return jnp.asarray(bits)

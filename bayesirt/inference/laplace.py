@@ -1,7 +1,7 @@
 """The joint Laplace approximation: a normal posterior around the joint mode.
 
-Abilities, items and the items' means are unknown together, so every variance holds what the
-others' uncertainty adds to it. The items' spreads are estimated (empirical Bayes) and then held.
+Abilities, items and the items' means are estimated jointly, so every variance includes the
+uncertainty of all others. The items' spreads are estimated (empirical Bayes) and then held fixed.
 """
 
 import time
@@ -34,38 +34,39 @@ from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 
 FEW = 20
-"""Subjects or items below which the approximation is not trusted. By `bayesirt study calibration`
-its 90% intervals surely cover 85% or more of all abilities and items from 12 x 8 on, and of the
-intercepts of the most extreme items, which are last, somewhere between 20 x 15 and 40 x 40."""
+"""Number of subjects or items below which the approximation is not trusted. According to
+`bayesirt study calibration`, its 90% intervals credibly cover at least 85% of all abilities and
+items from 12 x 8 on, and of the intercepts of the most extreme items from somewhere between
+20 x 15 and 40 x 40 on."""
 
 Samples = dict[str, NDArray[np.floating]]
 
 
 class ApproximationWarning(UserWarning):
-    """The responses say too little for a normal approximation."""
+    """The responses hold too little information for a normal approximation."""
 
 
 DENSE_UP_TO = 8000
-"""Smaller side of the data up to which its part of the information is factored as a whole."""
+"""Size of the smaller side up to which its information matrix is factored as a whole."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """How the mode is sought."""
+    """Options of the search for the mode."""
 
-    # Where the normal distribution is centred: at a second-order estimate of the posterior mean, or
-    # at the joint mode itself, whose abilities lie too close to each other.
+    # Centre of the normal distribution: a second-order estimate of the posterior mean, or the joint
+    # mode itself, at which abilities are too close to each other.
     centre: Centre = "mean"
-    max_iterations: int = 300  # Newton steps at most.
-    # Stop when the last step, and what is to come if steps shrink on as they do, are at most this
-    # many posterior standard deviations (root mean square).
+    max_iterations: int = 300  # Most Newton steps.
+    # Stop when the last step, and the extrapolated sum of all further steps, are at most this many
+    # posterior standard deviations (root mean square).
     tol: float = 1e-2
-    # Above so many parameters on the smaller side no matrix is formed: draws solve for noise by
-    # conjugate gradients, with the expected information. This takes far longer a draw.
+    # With more parameters on the smaller side no matrix is formed: draws are solved for by
+    # conjugate gradients with the expected information, which takes far longer per draw.
     dense_up_to: int = DENSE_UP_TO
-    # Of the passes over the cells that build the curvature and the draws; JAX's default float.
-    # ``jnp.float32`` halves their time and room. Sums, gradients and factorisations keep their own
-    # precision.
+    # Precision of the passes over cells for the curvature and the draws; JAX's default float.
+    # ``jnp.float32`` halves their time and memory. Sums, gradients and factorisations are not
+    # affected.
     dtype: Any = None
 
 
@@ -82,10 +83,10 @@ def sample_laplace(
 
     With H the negative Hessian of the log joint density of (θ, items, means) at its mode, given the
     spreads σ and the lean μ_b, draws are from N(mode, H⁻¹), by eliminating the larger side: see
-    `bayesirt.estimators.joint.arrow_system`. Free slopes: a draw whose slopes sum below 0 is
-    reflected with its abilities, which the likelihood does not see. What no response sees, and the
-    items' population, is then drawn anew from the whole prior: see
-    `bayesirt.inference.level_and_scale`.
+    `bayesirt.estimators.joint.arrow_system`. With free slopes, a draw whose slopes sum to less than
+    0 is reflected together with its abilities, which leaves the likelihood unchanged. The level and
+    unit, which no response determines, and the items' population are then redrawn from the full
+    prior: see `bayesirt.inference.level_and_scale`.
 
     Tierney & Kadane 1986.
     """
@@ -113,14 +114,14 @@ def sample_laplace(
 
 
 def _in_clusters(clusters: Clusters) -> AbilityPrior:
-    """Return the prior of abilities, half of whose variance is taken to be between clusters."""
+    """Return the prior of abilities, with half of their variance assumed between clusters."""
     return AbilityPrior(0.0, 2.0, jnp.asarray(clusters.codes), 0.5)
 
 
 def _with_clusters(
     samples: Samples, clusters: Clusters, priors: Priors, key: Array, *, leans: bool
 ) -> Samples:
-    """Draw the share of variance between clusters and their abilities, and level and unit."""
+    """Redraw level and unit, then draw the share between clusters and the clusters' abilities."""
     codes, n = jnp.asarray(clusters.codes), len(clusters.names)
     first_key, level_key, share_key, key = jax.random.split(key, 4)
     moved, theta = {}, samples["theta"]
@@ -136,7 +137,7 @@ def _with_clusters(
 def mode_found(
     problem: JointProblem, init: PointEstimate, *, leans: bool, options: RunOptions, search: Search
 ) -> Mode:
-    """Return the joint mode, abilities counted from where intercepts do not lean on slopes."""
+    """Return the joint mode, with abilities shifted such that intercepts do not lean on slopes."""
     start = {
         name: init[name]
         for name in ("theta", "a", "d", *problem.family.further)
@@ -153,30 +154,30 @@ def mode_found(
         tell=options.announce,
     )
     mode = find(leans=leans)
-    if leans and _bent(mode):  # counted from far below all abilities, slopes near 0 bend more
+    if leans and _bent(mode):  # slopes near 0 curve more if the origin is far below all abilities
         upright = find()
         mode = mode if _bent(upright) else upright
     return mode
 
 
 def in_chains(samples: Samples, options: RunOptions) -> Samples:
-    """Lay draws out as chains: that is how they are kept, and nothing else."""
+    """Reshape independent draws into chains, only because this is how draws are stored."""
     return {k: x.reshape(options.num_chains, -1, *x.shape[1:]) for k, x in samples.items()}
 
 
 def warn_where_rough(responses: Responses, mode: Mode) -> None:
-    """Warn with `ApproximationWarning` where the responses say too little for a normal one."""
+    """Issue an `ApproximationWarning` if a normal approximation is rough for these responses."""
     if _few(responses) or _bent(mode):
         warnings.warn(
-            f"laplace: a normal approximation is rough for {responses.n_subjects} subjects x "
-            f"{responses.n_items} items that say so little; ask for blocked chains",
+            f"laplace: a normal approximation is rough for so little information from "
+            f"{responses.n_subjects} subjects x {responses.n_items} items; use blocked chains",
             ApproximationWarning,
             stacklevel=3,
         )
 
 
 def _few(responses: Responses) -> bool:
-    """Return whether there is too little for any normal approximation, or for one of clusters."""
+    """Return whether there are too few subjects or items, or answers per clustered subject."""
     if min(responses.cells.shape) < FEW:
         return True
     usual = np.median(responses.cells.totals(1).trials)
@@ -184,12 +185,12 @@ def _few(responses: Responses) -> bool:
 
 
 def _bent(mode: Mode) -> bool:
-    """Return whether the expected information had to stand in for the observed one."""
+    """Return whether the expected information had to replace the observed one."""
     return isinstance(mode.curvature, DenseCurvature) and not mode.curvature.observed
 
 
 def how_found(responses: Responses, problem: JointProblem, mode: Mode) -> dict[str, Any]:
-    """Return a posterior's attributes on how the approximation was made."""
+    """Return attributes that describe how the approximation was computed."""
     names = problem.coordinates.names
     held = {f"sigma_{name}": float(spread) for name, spread in zip(names, mode.spread, strict=True)}
     how = "estimated by empirical Bayes, then held fixed"
@@ -237,7 +238,7 @@ def draw_sites(
     for name, transform, centre in zip(
         model.family.further, usual.to_values[2:], usual.centres[2:], strict=True
     ):
-        here = named.get(name, np.full_like(samples["d"], centre))  # a floor that is given
+        here = named.get(name, np.full_like(samples["d"], centre))  # a fixed guessing floor
         beside[name] = transform(here)
     return samples | {name: np.asarray(x) for name, x in beside.items()}
 

@@ -1,9 +1,9 @@
-"""LaRT by Laplace's approximation: normal for the answers, exact for the lengths.
+"""Laplace approximation of LaRT: normal for the answers, exact for the lengths.
 
-Given what the items' lengths are like, and how speeds go with abilities, the lengths of a subject
-give its ability a normal prior of its own. With it, abilities and items have the 2PL's joint
-Laplace approximation. Then all that remains has moves of its own that never look at the answers:
-those of the exact engine, started at each draw and repeated a few times.
+Given the length parameters of the items and the correlation of ability and speed, a subject's
+lengths give its ability a normal prior. With this prior, abilities and items have the 2PL's joint
+Laplace approximation. All other parameters are drawn by moves of the exact engine that do not
+depend on the answers, started at each draw and repeated a few times.
 """
 
 import time
@@ -41,22 +41,22 @@ from bayesirt.posterior import Posterior
 from bayesirt.progress import in_words
 
 ROUNDS = 4
-"""How often the moves are repeated for each draw."""
+"""Repetitions of the moves for each draw."""
 
 _OF_POPULATIONS = 3
-"""How often, each time, those moves are that cost no pass over the lengths: ρ and the common scales
-of abilities and of speeds resist each other, and cost little."""
+"""Repetitions, in each round, of the moves that need no pass over the lengths: ρ and the scales of
+abilities and speeds are strongly correlated, and cheap to move."""
 
 _HELD = ("sigma_a", "sigma_d")
 
 _COMPILED = 2
-"""Batches after which it is known how long one takes."""
+"""Number of the batch that is timed for the forecast; earlier ones include compilation."""
 
 _LEAST_SHARE = 0.01
-"""Of the variance of estimates of items, what is not taken for their errors."""
+"""Least share of the variance of item estimates that is attributed to true differences."""
 
 _MOST_NUMBERS = 1 << 20
-"""Held at a time for a batch of draws."""
+"""Most numbers held in memory for a batch of draws."""
 
 
 def sample_lart_laplace(
@@ -67,17 +67,17 @@ def sample_lart_laplace(
     init: PointEstimate | None = None,
     options: RunOptions | None = None,
 ) -> Posterior:
-    """Draw from an approximation of LaRT's posterior: Laplace's for the answers, exact else.
+    """Draw from an approximation of LaRT's posterior: Laplace for the answers, exact otherwise.
 
     θ_i | lengths ~ N(m_i, v_i) at the point estimate of (φ, ω, λ, ρ). Draws of (θ, a, d) are from
-    the joint Laplace approximation under these priors. The moves that follow leave the whole
-    posterior as it is: τ given θ and lengths, (φ, ω) and λ given τ, ρ given θ and τ, all μ and σ,
-    and the lines along which neither answers nor lengths change, on which θ, a and d have their
-    common level and scale. So only where abilities lie relative to each other, and items to them,
-    is approximated, and each repetition brings the draws nearer to the posterior. How these
-    relative places depend on what is not known of (φ, ω, λ, ρ) is left out; beside what the answers
-    of a single subject leave open, that is little. Slopes' spread is held where it is most
-    probable: with 60 x 60 responses slopes are then 6% too wide, with 120 x 120 2%.
+    the joint Laplace approximation under these priors. The subsequent moves leave the exact
+    posterior invariant: τ given θ and lengths, (φ, ω) and λ given τ, ρ given θ and τ, all μ and σ,
+    and the lines along which neither answers nor lengths change, which shift and scale θ, a and d.
+    So only the relative positions of abilities and items are approximated, and each repetition
+    brings the draws closer to the posterior. The dependence of these relative positions on the
+    uncertainty in (φ, ω, λ, ρ) is neglected; it is small compared with the uncertainty from a
+    single subject's answers. The spread of slopes is fixed at its mode: intervals of slopes are
+    then 6% too wide with 60 x 60 responses, and 2% with 120 x 120.
 
     Xu et al. (2026) for the model; Tierney & Kadane 1986.
     """
@@ -107,7 +107,7 @@ def sample_lart_laplace(
 
 
 def abilities_from_lengths(latencies: Latencies, point: PointEstimate) -> AbilityPrior:
-    """Return what lengths say of abilities, at a point estimate of all that concerns lengths."""
+    """Return the prior of abilities given lengths, at the point estimate of length parameters."""
     phi, omega, lam, rho = (jnp.asarray(point[name]) for name in ("phi", "omega", "lam", "rho"))
     mean, variance = latencies.speed_evidence(phi, omega, lam).ability(rho)
     return AbilityPrior(mean, 1 / variance)
@@ -121,7 +121,7 @@ def draw_with_lengths(
     key: Array,
     announce: Callable[[str], None] | None,
 ) -> Samples:
-    """Draw all that concerns lengths and populations, for each draw of abilities and items."""
+    """Draw length and population parameters for each draw of abilities and items."""
     drawn = {name: answers[name] for name in ("theta", "a", "d", "mu_a", "mu_d")}
     shared = {name: value for name, value in start.items() if name not in drawn}
     n_draws = len(drawn["theta"])
@@ -137,7 +137,7 @@ def draw_with_lengths(
         parts.append({k: np.asarray(x)[: n_draws - first] for k, x in found.items()})
         if announce is not None and len(parts) == _COMPILED and batches > _COMPILED:
             left = (time.perf_counter() - began) * (batches - _COMPILED)
-            announce(f"lengths: about {in_words(left)} more")
+            announce(f"lengths: about {in_words(left)} left")
     names = [name for name in parts[0] if name not in _HELD]
     return {name: np.concatenate([part.pop(name) for part in parts]) for name in names}
 
@@ -146,7 +146,7 @@ def draw_with_lengths(
 def _settled(
     way: WithLengths, latencies: Latencies, shared: Position, drawn: Position, keys: Array
 ) -> Position:
-    """Repeat the moves that never look at the answers from each draw, and return the values."""
+    """Repeat the moves that do not depend on the answers from each draw, and return the values."""
     of_populations = BlockedNewton([partial(move_correlation, way), *population_moves(way)]).sweep
 
     def one(position: Position, key: Array) -> Position:
@@ -168,13 +168,13 @@ def _settled(
 
 
 def _draws_at_a_time(latencies: Latencies) -> int:
-    """Return how many draws to handle at once: a matrix's sums hold nothing for each cell."""
+    """Return the batch size; with a dense matrix, sums need no memory per cell."""
     cells = 0 if isinstance(latencies.layout, DenseLayout) else latencies.x.size
     return max(1, _MOST_NUMBERS // (sum(latencies.layout.shape) + cells))
 
 
 def _start(way: WithLengths, point: PointEstimate, latencies: Latencies, mode: Mode) -> Position:
-    """Return where the moves start: at the point estimate, its errors taken out of the spreads."""
+    """Return the start of the moves: the point estimate, with spreads corrected for its errors."""
     centre, _ = way.start(point, latencies)
     sites = {name: jnp.asarray(value, float) for name, value in centre.items()}
     errors = {"phi": point["phi_se"], "omega": point["omega_se"]}

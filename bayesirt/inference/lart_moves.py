@@ -1,9 +1,9 @@
-"""What LaRT has beside other models: exact draws of all that concerns lengths.
+"""Additional moves of LaRT: exact draws of all parameters that concern lengths.
 
-What lengths say of an ability, its speed integrated out, stands in for its prior, and the speed is
-then drawn given the ability. Given speeds, lengths are a normal regression for each item, drawn
-exactly. Where wrong answers have lengths of their own, another such regression draws what they
-add, and all else sees the lengths with that taken out.
+The likelihood of an ability given lengths, with the speed integrated out, is added to its prior;
+the speed is then drawn given the ability. Given speeds, each item's lengths follow a normal
+regression, whose parameters are drawn exactly. If wrong answers have different lengths, their
+effect is drawn by another such regression, and the other moves use lengths without this effect.
 """
 
 from functools import partial
@@ -44,21 +44,21 @@ from bayesirt.models import LaRT
 from bayesirt.point_estimate import PointEstimate
 
 _LEAST_OF_SUBJECTS = 0.25
-"""Least precision, a subject, of what the correlation of traits proposes."""
+"""Least precision, per subject, of the proposal for the correlation."""
 _LEAST_OF_SPREAD = 0.5
-"""That of what a spread proposes with all that it is the spread of, on the log scale."""
+"""Least precision of the proposal that moves log σ_δ with all δ."""
 _SPREAD_OF_DELTA = 0.5
 _SPREAD_OF_SHARED = 0.3
-"""At the start, of what speeds in a cluster share, times the root of their number."""
+"""Initial width of υ, times the root of the number of subjects in the cluster."""
 
 
 class WithLengths(TwoWay):
-    """LaRT at its unconstrained sites; its data are the log lengths, with the answers' layout."""
+    """LaRT at unconstrained sites; its data are the log lengths with the answers' layout."""
 
     model: LaRT
 
     def data(self, responses: Responses, mesh: Mesh | None = None) -> Latencies:
-        """Put answers and log lengths on the device, or on those of a mesh."""
+        """Put answers and log lengths on the device, or on the devices of a mesh."""
         wrong = self.model.wrong_lengths
         found = latencies_of(responses, layout_of(responses), wrong_lengths=wrong)
         if mesh is None:
@@ -74,11 +74,11 @@ class WithLengths(TwoWay):
         return data.layout
 
     def evidence(self, values: Position, data: Latencies) -> SpeedEvidence:
-        """Return what lengths say of each speed."""
+        """Return the likelihood of each speed given the lengths."""
         return data.without_wrong(values.get("delta")).speed_evidence(*lengths_of(values))
 
     def beyond(self, values: Position) -> Beyond:
-        """Return what speeds have beyond ρ times the abilities."""
+        """Return mean and variance of speeds beyond ρ times the abilities."""
         mean, variance = Beyond.of(values["rho"])
         if self.clusters:
             mean = jnp.sqrt(variance) * values["upsilon"][self.codes]
@@ -86,14 +86,14 @@ class WithLengths(TwoWay):
         return Beyond(mean, variance)
 
     def beside(self, sites: Position, data: Latencies) -> Normals:
-        """Return what lengths say of each ability, its speed integrated out."""
+        """Return the likelihood of each ability given the lengths, with speed integrated out."""
         values = self.terms(sites).values
         evidence = self.evidence(values, data)
         pull, precision = evidence.of_ability(values["rho"], self.beyond(values))
         return Normals(pull[:, None], precision[:, None, None])
 
     def after_subjects(self, key: Array, sites: Position, data: Latencies) -> Position:
-        """Draw every speed given abilities and lengths: a Gibbs step."""
+        """Draw all speeds given abilities and lengths: a Gibbs step."""
         values = self.terms(sites).values
         evidence, beyond = self.evidence(values, data), self.beyond(values)
         mean, variance = evidence.speed(values["rho"], sites["theta"], beyond)
@@ -112,14 +112,14 @@ class WithLengths(TwoWay):
         data: Latencies,
         dtype: DTypeLike,  # noqa: ARG002
     ) -> tuple[list[Move], list[Move]]:
-        """Return the moves of lengths and of the correlation."""
+        """Return the moves of length parameters and of the correlation."""
         wrong = (draw_wrong_lengths, move_wrong_spread) if self.model.wrong_lengths else ()
         of_lengths = (partial(move, self, data) for move in (*wrong, draw_lengths))
         shared = [partial(draw_shared_speeds, self)] if self.clusters else []
         return [], [*of_lengths, *shared, partial(move_correlation, self)]
 
     def start(self, point: PointEstimate, data: Latencies) -> Start:
-        """Return where chains start and how far apart, in the model's unconstrained sites."""
+        """Return centre and width of the chains' starts, at unconstrained sites."""
         lam, rho = point["lam"], point["rho"]
         values = {name: point[name] for name in ("theta", "tau", "a", "d", "phi", "omega")}
         errors = {name: usable(point[f"{name}_se"]) for name in values}
@@ -149,14 +149,14 @@ class WithLengths(TwoWay):
 
 
 def lengths_of(values: Position) -> tuple[Array, Array, Array]:
-    """Return φ, ω and λ of the items from the model's values."""
+    """Return φ, ω and λ of the items."""
     return values["phi"], values["omega"], values["lam"]
 
 
 def _start_of_wrong(
     point: PointEstimate, latencies: Latencies, wrong: WrongAnswers
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return δ with its error, from each item's residuals regressed on w, and the mean of w."""
+    """Return δ and its error, by regressing each item's residuals on w, and the mean of w."""
     tau, over = jnp.asarray(point["tau"]), latencies.layout.over_subjects
     level = point["omega"] - latencies.centre
     residual = latencies.total - level * latencies.n + point["phi"] * over(latencies.seen, tau)
@@ -173,10 +173,10 @@ def _start_of_wrong(
 def draw_lengths(
     way: WithLengths, latencies: Latencies, key: Array, sites: Position
 ) -> tuple[Position, Statistics]:
-    """Draw (φ, ω) of every item given speeds and λ: Gibbs steps; then move λ given the rest.
+    """Draw (φ, ω) of every item given speeds and λ, a Gibbs step; then move λ given the rest.
 
-    Σφ > 0 is kept by refusing all φ and ω where it would not hold: their conditional is then the
-    normal one, cut.
+    If Σφ > 0 does not hold, all new φ and ω are rejected, so that their conditional is the
+    truncated normal one.
     """
     normal_key, lam_key = jax.random.split(key)
     latencies = latencies.without_wrong(sites.get("delta"))
@@ -211,7 +211,7 @@ def draw_lengths(
 def draw_wrong_lengths(
     way: WithLengths, latencies: Latencies, key: Array, sites: Position
 ) -> tuple[Position, Statistics]:
-    """Draw (δ, ω) of every item given speeds, φ and λ: Gibbs steps."""
+    """Draw (δ, ω) of every item given speeds, φ and λ: a Gibbs step."""
     sums, values = _on_wrong(latencies, sites), way.terms(sites).values
     level = way.centre(sites, "omega") - latencies.centre
     delta, omega = _regression_draw(key, sums, "delta", values, (level, 0.0))
@@ -222,10 +222,10 @@ def draw_wrong_lengths(
 def move_wrong_spread(
     way: WithLengths, latencies: Latencies, key: Array, sites: Position
 ) -> tuple[Position, Statistics]:
-    """Move log σ_δ with all δ; parameters are those of `draw_wrong_lengths`.
+    """Move log σ_δ with all δ, keeping each standardised δ fixed.
 
-    Where the lengths hardly tell one item's δ from another's, σ_δ may be next to nothing, and would
-    stay there long if it moved given δ alone.
+    If lengths hardly distinguish the items' δ, σ_δ may be close to 0, and would stay there for long
+    if it moved given δ alone.
     """
     sums, values = _on_wrong(latencies, sites), way.terms(sites).values
     crossed = sums.zx - (sites["omega"] - latencies.centre) * sums.z
@@ -259,7 +259,7 @@ def move_correlation(way: WithLengths, key: Array, sites: Position) -> tuple[Pos
 def draw_shared_speeds(
     way: WithLengths, key: Array, sites: Position
 ) -> tuple[Position, Statistics]:
-    """Move the share of speeds' own variance between clusters, then draw what these share."""
+    """Move the share of speed's residual variance between clusters, then draw υ."""
     share_key, draw_key = jax.random.split(key)
     rho = way.terms(sites).values["rho"]
     apart = (sites["tau"] - rho * sites["theta"]) / jnp.sqrt(1 - rho**2)
@@ -270,7 +270,7 @@ def draw_shared_speeds(
 
 
 class Regression(NamedTuple):
-    """Sums of a regression of lengths x on what is seen with them, z, for each item."""
+    """Sums of each item's regression of lengths x on a covariate z."""
 
     # shape (item,). The number of lengths, Σ x, Σ z, Σ z² and Σ z x.
     n: Array
@@ -281,9 +281,9 @@ class Regression(NamedTuple):
 
 
 def _on_wrong(latencies: Latencies, sites: Position) -> Regression:
-    """Return the sums of lengths at speed zero, regressed on the share of wrong trials."""
+    """Return the sums for regressing speed-corrected lengths on the proportion of wrong trials."""
     if latencies.wrong is None:
-        raise ValueError("these lengths do not know which answers are wrong")
+        raise ValueError("these lengths were made without `wrong_lengths`")
     share, w, ww, wx = latencies.wrong
     tau, phi, over = sites["tau"], sites["phi"], latencies.layout.over_subjects
     x, zx = latencies.total + phi * over(latencies.seen, tau), wx + phi * over(share, tau)
@@ -293,9 +293,9 @@ def _on_wrong(latencies: Latencies, sites: Position) -> Regression:
 def _regression_draw(
     key: Array, sums: Regression, slope: str, values: Position, level: tuple[Array, Any]
 ) -> tuple[Array, Array]:
-    """Draw a slope and a level from a normal regression with normal priors.
+    """Draw slope and level of a normal regression with normal priors.
 
-    `level` is the mean of the level's prior where the slope is 0, and how it leans on the slope.
+    `level` is the level's prior mean at slope 0, and the slope's coefficient in it.
     """
     slope_precision, level_precision = values[f"sigma_{slope}"] ** -2, values["sigma_omega"] ** -2
     mean, lean = level

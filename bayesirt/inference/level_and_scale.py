@@ -1,8 +1,9 @@
-"""The level, the unit and the population of draws, given all that a response sees of them.
+"""Redraws of level, unit and item population for draws from a normal approximation.
 
-A normal approximation gets a θ + d right. Along θ + c with d - a c, and s θ with a / s, nothing but
-priors speaks, which are not normal there; and it holds the items' spreads where they were
-estimated. So these few numbers are drawn anew for each draw, from sums over subjects and items.
+A normal approximation of a θ + d is accurate. Along θ + c with d - a c, and s θ with a / s, the
+posterior depends only on the priors and is not normal; and the approximation fixes the items'
+spreads at their estimates. So these few numbers are redrawn for each draw, from sums over subjects
+and items.
 """
 
 from functools import partial
@@ -29,16 +30,15 @@ _LOG_CONCAVE = ("log_s", "log_spread_a", "log_spread_d")
 
 
 class Moments(NamedTuple):
-    """What priors see of the subjects and items of each draw."""
+    """Moments of each draw's subjects and items, on which the priors depend."""
 
     n_subjects: int
     n_items: int
-    # shape (draw,). Sums over subjects, of clusters' members by the inverse of their covariance.
+    # shape (draw,). Sums over subjects, weighted by the inverse covariance if there are clusters.
     theta: Array
     theta_square: Array
     one: Array
-    # shape (draw,). Means over items of log slopes (of slopes where they are free), intercepts and
-    # slopes.
+    # shape (draw,). Means over items of log slopes (or free slopes), intercepts and slopes.
     u: Array
     d: Array
     a: Array
@@ -56,9 +56,9 @@ def redraw_level_and_scale(
     *,
     products: Products | None = None,
 ) -> Samples:
-    """Draw level, unit and population of each draw anew, and leave a θ + d as it is.
+    """Redraw level, unit and population of each draw; a θ + d does not change.
 
-    `products` are those of abilities in clusters.
+    `products` are the sums over abilities if there are clusters.
     """
     free = priors.slopes == "free"
     seen = _moments(samples, products, free=free)
@@ -112,8 +112,9 @@ def log_density(priors: Priors, seen: Moments, numbers: Numbers) -> Float[Array,
     """Return the log density of the seven numbers of each draw, up to a constant.
 
     With θ' = s θ + c, a' = a / s, d' = d - a' c and m = (μ_b - c) / s, d' - (μ_d - μ_b a') is d -
-    μ_d + m a: priors of items depend on s and c through those of μ_a and μ_b alone. The volume
-    grows as sᴺ: one s from μ_b = c + s m is lost again to the shift, whose unit grows with θ'.
+    μ_d + m a: priors of items depend on s and c only through those of μ_a and μ_b. The volume
+    grows as sᴺ: the factor s from μ_b = c + s m cancels with that of the shift, whose unit grows
+    with θ'.
     """
     free = priors.slopes == "free"
     population = _hyper(numbers, seen, free=free)
@@ -138,7 +139,7 @@ def log_density(priors: Priors, seen: Moments, numbers: Numbers) -> Float[Array,
 
 @partial(jax.jit, static_argnums=0)
 def _run(priors: Priors, seen: Moments, key: Array) -> Numbers:
-    """Repeat a step of each number from where the data put it."""
+    """Repeat steps of all numbers, starting from moment estimates."""
     lean = -seen.ad / (seen.aa + 1e-6)
     sd = [0.5 * jnp.log(x / seen.n_items + 1e-3) for x in (seen.uu, seen.dd + lean * seen.ad)]
     zero = jnp.zeros_like(seen.theta)

@@ -1,4 +1,4 @@
-"""Whether a run fits into memory, known before it starts."""
+"""Check, before a run starts, whether it fits into memory."""
 
 import jax
 
@@ -12,35 +12,34 @@ from bayesirt.inference.options import RunOptions
 from bayesirt.models import Method, ResponseModel
 
 _AT_LEAST = 500_000_000
-"""Python, JAX and what it compiles."""
+"""Bytes for Python, JAX and compiled programs."""
 _OF_A_DRAW = 2.5
-"""A draw is on the device, on the host, and being summarised."""
+"""Copies of each draw: on the device, on the host, and while it is summarised."""
 _OF_A_BLOCK = 3
-"""Laplace holds its matrix over the smaller side, the factor of it, and one on the way there."""
+"""Matrices over the smaller side that Laplace holds: one, its factor and a temporary one."""
 _OF_AN_ITEM = 2
-"""Parameters that an item has on the side that is kept."""
+"""Parameters per item on the side that is kept."""
 _OF_A_LENGTH = 24
-"""Bytes of a cell that LaRT holds its log length in, beside those of its answer."""
+"""Bytes per cell for LaRT's log length."""
 _OF_SEVERAL = 60
-"""Bytes of a cell of which several abilities speak."""
+"""Bytes per cell with several abilities."""
 _OF_A_CELL = {
     "dense": {"point": 45, "nuts": 50, "blocked": 10, "laplace": 10},
     "sparse": {"point": 180, "nuts": 90, "blocked": 170, "laplace": 170},
 }
-"""Bytes at the peak, from measured ones in 64 bits and rather too many than too few; of each chain
-where there are chains."""
+"""Peak bytes per cell (and per chain), measured in 64 bits and rounded up."""
 
 
 def check_memory(
     method: Method, responses: Responses, *, model: ResponseModel, options: RunOptions
 ) -> None:
-    """Refuse a run that will not fit into memory."""
+    """Refuse a run that does not fit into memory."""
     needed, there = bytes_needed(method, responses, model, options), bytes_there()
     if isinstance(responses.cells, StoredCells):
         raise ResponseError(
             f"{method} would need about {in_gigabytes(needed)} of memory for "
-            f"{responses.n_observed:,} responses, {in_gigabytes(there)} are free, and these "
-            f"responses were left on disk; fit_cbmm gives a point estimate of them from there"
+            f"{responses.n_observed:,} responses, but only {in_gigabytes(there)} are free and "
+            f"these responses were left on disk; fit_cbmm gives a point estimate from disk"
         )
     if needed <= there:
         return
@@ -50,18 +49,18 @@ def check_memory(
         for engine in exact_first
         if engine in model.engines and bytes_needed(engine, responses, model, options) <= there
     ]
-    other = f"or ask for engine {fitting[0]}, which would fit" if fitting else "no engine would fit"
+    other = f"or use engine {fitting[0]}, which would fit" if fitting else "no engine would fit"
     raise ResponseError(
         f"{method} needs about {in_gigabytes(needed)} of memory for {responses.n_observed:,} "
         f"responses and {options.num_chains} x {options.num_samples:,} draws, "
-        f"{in_gigabytes(there)} are free; keep fewer draws, {other}"
+        f"but only {in_gigabytes(there)} are free; keep fewer draws, {other}"
     )
 
 
 def bytes_needed(
     method: Method, responses: Responses, model: ResponseModel, options: RunOptions
 ) -> float:
-    """Return about how many bytes a run takes at its peak, in 64 bits, the estimate included."""
+    """Return the approximate peak memory of a run in bytes, including the point estimate."""
     n_subjects, n_items = responses.n_subjects, responses.n_items
     held = responses.cells
     sparse = held.is_sparse if isinstance(held, StoredCells) else isinstance(held, SparseCells)
@@ -79,14 +78,14 @@ def bytes_needed(
     of_a_draw = 8 * (n_abilities * (n_subjects + n_items) + 2 * n_items)
     if model.lengths:
         point, run = point + cells * _OF_A_LENGTH, run + cells * _OF_A_LENGTH
-        # Speeds and lengths are as many again; Laplace holds the draws of answers beside them.
+        # Speeds and lengths double the draws; Laplace also holds those of the answers.
         of_a_draw *= 3 if method == "laplace" else 2
     draws = _OF_A_DRAW * options.num_chains * options.num_samples * of_a_draw
     return _AT_LEAST + max(point, run + draws)
 
 
 def bytes_there() -> float:
-    """Return how much memory is free on the device that JAX would use."""
+    """Return the free memory, in bytes, of the device that JAX uses."""
     statistics = jax.local_devices()[0].memory_stats()
     if statistics and "bytes_limit" in statistics:
         return statistics["bytes_limit"] - statistics["bytes_in_use"]

@@ -1,8 +1,8 @@
-"""What MIRT has beside other models: the slopes' population, and scales and angles.
+"""Additional moves of MIRT: the slopes' population, and the abilities' scales and angles.
 
-The slopes' population is drawn exactly given them. The abilities' scales and angles, which η does
-not see, are drawn anew with everything that keeps η; rotations need no move, as the prior
-does not see them either.
+The slopes' population is drawn exactly given the slopes. The abilities' scales and angles, on which
+η does not depend, are redrawn together with everything that keeps η unchanged. Rotations need no
+move, as the prior does not depend on them either.
 """
 
 from collections.abc import Mapping
@@ -27,21 +27,21 @@ from bayesirt.models.mirt import MU_A_SD, MU_B_SD, USUAL_SPREAD
 from bayesirt.point_estimate import PointEstimate
 
 TO_PRECISION = biject_to(constraints.positive_definite)
-"""From the site ``precision_a`` to Λ: NumPyro's own, so that both engines share their sites."""
+"""From the site ``precision_a`` to Λ: NumPyro's transform, so that both engines share sites."""
 
 
 class Exploratory(TwoWay):
-    """MIRT at its unconstrained sites; an item's row is its slopes, then d."""
+    """MIRT at unconstrained sites; an item's row holds its slopes, then d."""
 
     model: Mirt
 
     short_steps = True
-    """With 158 subjects, 500 items and three abilities they gave nearly twice the effective draws
-    of the slowest intercept, and a tenth fewer of most slopes."""
+    """With 158 subjects, 500 items and three abilities, short steps nearly doubled the effective
+    sample size of the slowest intercept and reduced that of most slopes by a tenth."""
 
     @property
     def interweaves(self) -> bool:
-        """Return that hyperparameters have exact draws instead."""
+        """Return False: hyperparameters have exact draws instead."""
         return False
 
     def coefficients(self, sites: Position, items: Array) -> Float[Array, "item dim"]:  # noqa: ARG002
@@ -53,18 +53,18 @@ class Exploratory(TwoWay):
         return jnp.concatenate([sites["a"], sites["d"][:, None]], 1)
 
     def unpacked(self, sites: Position, items: Float[Array, "item dim"]) -> Position:  # noqa: ARG002
-        """Return the items' sites one by one."""
+        """Return the items' separate sites."""
         return {"a": items[:, :-1], "d": items[:, -1]}
 
     def standard_items(self, sites: Position, items: Array) -> Float[Array, "dim item"]:
-        """Return how far each item's row is from its centre, in its population's spreads."""
+        """Return each item's row, standardised by its population."""
         root = jnp.linalg.cholesky(TO_PRECISION(sites["precision_a"]))
         centre = sites["mu_d"] - items[:, :-1] @ sites["mu_b"]
         d = (items[:, -1] - centre) * jnp.exp(-sites["sigma_d"])
         return jnp.concatenate([(items[:, :-1] - sites["mu_a"]) @ root, d[:, None]], 1).T
 
     def means(self, sites: Position) -> list[str]:  # noqa: ARG002
-        """Return the means of intercepts: that of slopes is drawn with their spread."""
+        """Return the means of intercepts; that of slopes is drawn with their spread."""
         return ["mu_d", "mu_b"]
 
     def own_moves(
@@ -72,20 +72,20 @@ class Exploratory(TwoWay):
         data: Any,  # noqa: ARG002
         dtype: DTypeLike,  # noqa: ARG002
     ) -> tuple[list[Move], list[Move]]:
-        """Return the draws of the slopes' population, and of what η cannot see."""
+        """Return the draws of the slopes' population, and of scales and angles."""
         return [], [draw_slope_population, partial(draw_axes, self)]
 
     def finished(self, samples: Samples, point: PointEstimate) -> tuple[Samples, dict[str, Any]]:
-        """Return each draw rotated to the axes of a point estimate, with its abilities' names."""
+        """Return draws rotated to the axes of a point estimate, and names of dimensions."""
         names = {name: point.parameters[name].values for name in ("ability", "ability_other")}
         return aligned_draws(samples, point["a"]), names
 
     def start(self, point: PointEstimate, data: Any) -> Start:  # noqa: ARG002
-        """Return where chains start and how far apart, in the model's unconstrained sites.
+        """Return centre and width of the chains' starts, at unconstrained sites.
 
-        The site of Λ holds its Cholesky factor row by row, below the diagonal first and then the
-        logarithms on it. Given J slopes the latter have a standard deviation of about 1 / √(2J),
-        and an element of row k below the diagonal one of at most √(Λ_kk / J).
+        The site of Λ holds its Cholesky factor: first the elements below the diagonal, row by row,
+        then the logarithms of the diagonal. Given J slopes the latter have standard deviations of
+        about 1 / √(2J), and an element of row k below the diagonal at most √(Λ_kk / J).
         """
         centre = {name: point[name] for name in ("theta", "a", "mu_a")}
         width = {name: usable(point[f"{name}_se"]) for name in ("theta", "a")}
@@ -119,13 +119,13 @@ def draw_slope_population(key: Array, sites: Position) -> tuple[Position, Statis
 
 
 def draw_axes(way: TwoWay, key: Array, sites: Position) -> tuple[Position, Statistics]:
-    """Draw the abilities' scales and angles anew, the slopes' population moved along.
+    """Redraw the abilities' scales and angles, and move the slopes' population along.
 
-    Along θ → M θ of `axes_changed`, M lower triangular, all Jacobians and priors but that of μ_a
-    make |M|^(N+K+2) exp(-tr M S Mᵀ / 2) for S = ΘᵀΘ + s²Λ + μ_b μ_bᵀ / 4, with the N rows of Θ that
-    are independent. With S = L Lᵀ and in the
-    measure that the group of such M leaves as it is, M L is the Cholesky factor of a Wishart matrix
-    with N + K + 2 degrees of freedom (generalised Gibbs). The prior of μ_a accepts or refuses.
+    Along θ → M θ of `axes_changed`, M lower triangular, the product of all Jacobians and priors
+    except that of μ_a is |M|^(N+K+2) exp(-tr M S Mᵀ / 2) for S = ΘᵀΘ + s²Λ + μ_b μ_bᵀ / 4, where Θ
+    has N independent rows. With S = L Lᵀ, and with respect to the invariant measure of the group of
+    such M, M L is the Cholesky factor of a Wishart matrix with N + K + 2 degrees of freedom
+    (generalised Gibbs). The draw is accepted or rejected according to the prior of μ_a.
 
     Liu & Sabatti 2000.
     """
@@ -146,7 +146,7 @@ def draw_axes(way: TwoWay, key: Array, sites: Position) -> tuple[Position, Stati
 
 
 def axes_changed(sites: Position, matrix: Float[Array, "ability ability"]) -> Position:
-    """Return abilities by other axes, with slopes that keep η and their population moved along."""
+    """Return abilities in other axes, with slopes and their population changed to keep η."""
     back = jnp.linalg.inv(matrix)
     precision = matrix @ TO_PRECISION(sites["precision_a"]) @ matrix.T
     return (
@@ -164,12 +164,12 @@ def axes_changed(sites: Position, matrix: Float[Array, "ability ability"]) -> Po
 def aligned_draws(
     samples: Mapping[str, NDArray[np.floating]], target: NDArray[np.floating]
 ) -> Samples:
-    """Rotate each draw to where its slopes are closest to others.
+    """Rotate each draw such that its slopes are closest to the target slopes.
 
-    Neither answers nor prior see rotations and reflections, so draws come in any axes. Predictors,
-    lengths of slopes and eigenvalues of Λ are the same before and after.
+    Likelihood and prior are invariant to rotations and reflections, so draws have arbitrary axes.
+    Predictors, lengths of slopes and eigenvalues of Λ do not change.
 
-    The orthogonal R for which Σ_j |Rᵀa_j - target_j|² is least is U Vᵀ, where U S Vᵀ = Aᵀ target
+    The orthogonal R that minimises Σ_j |Rᵀa_j - target_j|² is U Vᵀ, where U S Vᵀ = Aᵀ target
     (Schönemann 1966); a, θ, γ, μ_a and μ_b become Rᵀa and so on, and Λ becomes RᵀΛR.
     """
     left, _, right = np.linalg.svd(np.swapaxes(samples["a"], -1, -2) @ target)

@@ -1,8 +1,8 @@
-"""The moves of the blocked kernel, for every response model: blocks, populations, and lines.
+"""The moves of the blocked kernel for every response model: blocks, populations and lines.
 
-Priors come from the NumPyro text alone: log densities site by site, derivatives by automatic
-differentiation, so that every model and every option is sampled by the same moves. What a model
-has beside them is its own (`TwoWay.own_moves`).
+Priors are evaluated from the NumPyro model alone: log densities site by site, and derivatives by
+automatic differentiation. So the same moves sample every model with every option. A model may add
+further moves (`TwoWay.own_moves`).
 """
 
 from collections.abc import Callable, Sequence
@@ -37,13 +37,13 @@ from bayesirt.likelihood.passes import ItemSums, Passes
 from bayesirt.models import Line
 
 _LOG_SIGMA_PRECISION = 1.0
-"""Least precision of a proposed log σ: its prior is flat towards 0, where σ says nothing more."""
+"""Least precision of the proposal for log σ, as its log density has no curvature towards -∞."""
 _FEW_SHORT = 0.25
-"""How many items take short steps, where a model wants some."""
+"""Proportion of items that take short steps, if the model uses them."""
 _FARTHEST = 1.5
-"""How far Newton's step may lead where the information halfway is looked for."""
+"""Largest Newton step for which the information halfway is evaluated."""
 _LEAST_OF_A_SUBJECT = 0.25
-"""Least precision, a subject, of what a line that is not normal proposes."""
+"""Least precision, per subject, of the proposal along a line that is not normal."""
 
 
 def moves_of(way: TwoWay, data: Any, *, dtype: DTypeLike = jnp.float32) -> list[Move]:
@@ -53,7 +53,7 @@ def moves_of(way: TwoWay, data: Any, *, dtype: DTypeLike = jnp.float32) -> list[
 
 
 def population_moves(way: TwoWay) -> list[Move]:
-    """Return the moves that look neither at answers nor at anything else that was observed."""
+    """Return the moves that do not depend on any observed data."""
     lines: list[Move] = [partial(move_along, way, line) for line in way.model.lines]
     return [partial(draw_means, way), partial(move_spreads, way), *lines]
 
@@ -61,9 +61,9 @@ def population_moves(way: TwoWay) -> list[Move]:
 def move_blocks(
     way: TwoWay, data: Any, dtype: DTypeLike, key: Array, sites: Position
 ) -> tuple[Position, Statistics]:
-    """Move all subjects, then all items, then perhaps the hyperparameters with the items.
+    """Move all subjects, then all items, then (for some models) hyperparameters with the items.
 
-    The statistics are shares accepted, and the log likelihood of the answers.
+    The statistics are acceptance rates and the log likelihood of the answers.
     """
     keys, passes = jax.random.split(key, 5), way.passes(data, sites, dtype)
     theta, items = way.theta(sites), way.coefficients_of(sites)
@@ -82,7 +82,7 @@ def move_blocks(
 
 
 def _shares(way: TwoWay, key: Array, sites: Position) -> Float[Array, " item"] | None:
-    """Return which share of Newton's step each item takes, if some take short ones."""
+    """Return the length of each item's step relative to Newton's, if some are short."""
     if not way.short_steps:
         return None
     whole = jax.random.bernoulli(key, 1 - _FEW_SHORT, sites["d"].shape)
@@ -97,12 +97,12 @@ def move_items(
     sums: ItemSums,
     shares: Float[Array, " item"] | None = None,
 ) -> tuple[Position, ItemSums, Array]:
-    """Move every item; all of them or none where a factor ties them together.
+    """Move every item; if a factor involves all items, accept or reject all of them together.
 
-    Of one ability the precision of a proposal is about that halfway along Newton's step, as it is
-    for subjects. Steps of single items are reversible for the density without the common factors,
-    so they are a proposal for the density with them, and only the factors' ratio is left to check.
-    With pivots, a step is one in log slope and in the intercept at the pivot.
+    With one ability, the precision of a proposal is about that halfway along Newton's step, as for
+    subjects. The steps of single items are reversible for the density without the common factors,
+    so they serve as a proposal for the density with them; the acceptance ratio is that of the
+    factors. With pivots, the coordinates are the log slope and the intercept at the pivot.
     """
     step_key, common_key = jax.random.split(key)
     items, pivots = way.packed(sites), way.pivots(passes, sites)
@@ -149,7 +149,7 @@ def move_items(
 
 
 def _to_pivots(items: Array, pivots: Array | None) -> Array:
-    """Return items with their intercepts, next to log slopes, taken at pivots: the volume stays."""
+    """Replace intercepts, which follow log slopes, by those at pivots; this keeps the volume."""
     return items if pivots is None else items.at[:, 1].add(jnp.exp(items[:, 0]) * pivots)
 
 
@@ -160,10 +160,10 @@ def _from_pivots(place: Array, pivots: Array | None) -> Array:
 def item_conditional(
     way: TwoWay, sites: Position, items: Float[Array, "item dim"], sums: ItemSums
 ) -> Conditional:
-    """Return what each item knows about its own unconstrained sites, given hyperparameters.
+    """Return each item's conditional log density, score and precision, given hyperparameters.
 
-    The precision is JᵀIJ for the Jacobian J of the coefficients, and that of standardised values
-    for the priors, which are normal in them.
+    The precision is JᵀIJ for the Jacobian J of the coefficients, plus the precision of the priors,
+    which are normal in the standardised values.
     """
     along = partial(_slopes_along_axes, jnp.eye(items.shape[1], dtype=items.dtype))
     jacobian = along(partial(way.coefficients, sites), items)
@@ -171,7 +171,7 @@ def item_conditional(
     standard = along(partial(way.standard_items, sites), items)
     of_prior = jnp.einsum("kxj,lxj->jkl", standard, standard)
     least = jnp.finfo(items.dtype).eps * jnp.eye(items.shape[1], dtype=items.dtype)
-    jacobian = jacobian[..., : sums.score.shape[-1]]  # of what is not held while items move
+    jacobian = jacobian[..., : sums.score.shape[-1]]  # without coefficients that are held fixed
     value = sums.log_likelihood + way.of_items(sites, items)
     return Conditional(
         value,
@@ -183,10 +183,9 @@ def item_conditional(
 def carried(
     way: TwoWay, sites: Position, hyper: Float[Array, " hyper"], names: Sequence[str] = ()
 ) -> tuple[Position, Array]:
-    """Return other hyperparameters with the items carried along, and the log Jacobian.
+    """Change hyperparameters and move items along; return the sites and the log Jacobian.
 
-    Each item stays as far from where its prior has its centre, in units of its σ. The names are
-    those of `TwoWay.hyper_sites` if none are given.
+    Each item keeps its standardised value. The names default to `TwoWay.hyper_sites`.
     """
     names = names or way.hyper_sites(sites)
     moved = sites | dict(zip(names, hyper, strict=True))
@@ -205,8 +204,8 @@ def move_with_items(
 ) -> tuple[Position, ItemSums, Array]:
     """Move the hyperparameters and carry the items along, as `carried` does.
 
-    What the items' prior loses by their density it gains by their volume, so that the priors of the
-    hyperparameters alone speak, and what ties items together.
+    The Jacobian cancels the change of the items' prior density, so that only the likelihood, the
+    priors of the hyperparameters and common factors remain.
     """
     names = way.hyper_sites(sites)
     here = jnp.stack([sites[name] for name in names])[None]
@@ -244,7 +243,7 @@ def move_with_items(
 
 
 def draw_means(way: TwoWay, key: Array, sites: Position) -> tuple[Position, Statistics]:
-    """Draw all centres of populations, and how they lean: a Gibbs step, as all is normal."""
+    """Draw the means and regression coefficients of populations, which are normal: a Gibbs step."""
     names = way.means(sites)
     if not names:
         return sites, {}
@@ -261,7 +260,7 @@ def draw_means(way: TwoWay, key: Array, sites: Position) -> tuple[Position, Stat
 
 
 def move_spreads(way: TwoWay, key: Array, sites: Position) -> tuple[Position, Statistics]:
-    """Move log σ of sites given their values and their centres."""
+    """Move log σ of each population given its values and centre."""
     names = way.spreads(sites)
     if not names:
         return sites, {}
@@ -280,7 +279,7 @@ def move_spreads(way: TwoWay, key: Array, sites: Position) -> tuple[Position, St
 
 
 def move_along(way: TwoWay, line: Line, key: Array, sites: Position) -> tuple[Position, Statistics]:
-    """Move along a line that no predictor sees, of which priors alone speak."""
+    """Move along a line on which no predictor changes, so that only priors matter."""
 
     def log_density(t: Array) -> Array:
         moved, log_jacobian = way.along(line, sites, t)

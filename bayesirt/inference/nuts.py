@@ -1,4 +1,4 @@
-"""The No-U-Turn sampler, started from a point estimate: a cross-check that knows densities only."""
+"""The No-U-Turn sampler, started from a point estimate: a cross-check that uses densities only."""
 
 import time
 from collections.abc import Callable
@@ -29,10 +29,10 @@ _WARMUP_COST = 1.5
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A posterior as a sampler sees it: a density on coordinates in which it is about standard."""
+    """A posterior density in coordinates in which it is roughly standard normal."""
 
-    data: Any  # As `TwoWay.data` gives it.
-    # With `size`, and `at`: flat coordinates and the model → sites and log Jacobian.
+    data: Any  # As returned by `TwoWay.data`.
+    # Has `size`, and `at`: (flat coordinates, model) → sites and log Jacobian.
     coordinates: Any
     way: TwoWay = field(metadata={"static": True})
 
@@ -61,7 +61,7 @@ class NutsKernel:
     target_accept: float
 
     def init(self, key: Array, start: Array, data: Target) -> HMCState:
-        """Return the state at a start."""
+        """Return the initial state."""
         return self._functions(key, start, data)[0]
 
     def advance(self, state: HMCState, data: Target) -> HMCState:
@@ -83,7 +83,7 @@ class NutsKernel:
     def _functions(
         self, key: Array, start: Array, data: Target
     ) -> tuple[HMCState, Callable[..., HMCState]]:
-        """Return a first state and the step, which is defined only once there is a first state."""
+        """Return a first state and the step function, which NumPyro defines with the state."""
         first, step = hmc(potential_fn_gen=lambda target: target.potential, algo="NUTS")
         state = first(
             start,
@@ -106,8 +106,7 @@ def sample_nuts(
     """Draw from a model's posterior with NUTS: a cross-check on small data.
 
     Chains start around the point estimate, overdispersed by its standard errors, in coordinates
-    that its information scales. They run side by side where JAX has a device for each, else
-    vectorised.
+    scaled by its information. They run in parallel if JAX has a device for each, else vectorised.
     """
     model, options = model or TwoPL(), options or RunOptions()
     init = init or fit_point(responses, model=model)
@@ -149,9 +148,9 @@ def posterior_target(
     model: ResponseModel | None = None,
     mesh: Mesh | None = None,
 ) -> Target:
-    """Return a model's posterior over coordinates around a point estimate.
+    """Return a model's posterior in coordinates around a point estimate.
 
-    Its potential at 0 is the point estimate's; one unit is about one standard deviation.
+    The origin is the point estimate; one unit is about one standard deviation.
     """
     way = way_of(model or TwoPL(), responses)
     data = way.data(responses, mesh)

@@ -1,4 +1,4 @@
-"""Models of one ability, with or without guessing: where chains start, and NUTS' coordinates."""
+"""Models of one ability, with or without guessing: starting points of chains, and pivots."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -26,12 +26,12 @@ from bayesirt.point_estimate import PointEstimate
 
 
 class OneAbility(TwoWay):
-    """The 2PL, and what has the 2PL's items and something beside."""
+    """The 2PL, and models that add further item parameters to it."""
 
     def start(self, point: PointEstimate, data: Any) -> Start:  # noqa: ARG002
-        """Return where chains start and how far apart, in the model's unconstrained sites.
+        """Return centre and width of the chains' starts, at unconstrained sites.
 
-        Items that say little start within one unit; free slopes start above zero.
+        Poorly determined items start within one unit; free slopes start above zero.
         """
         priors, theta_se = self.model.priors, usable(point["theta_se"])
         slope = np.maximum(np.nan_to_num(point["a"], nan=1.0), LEAST_SLOPE)
@@ -59,7 +59,7 @@ class OneAbility(TwoWay):
         return start
 
     def pivots(self, passes: Passes, sites: Position) -> Float[Array, " item"] | None:
-        """Return about each item's threshold: log slope and a m + d hardly depend on each other."""
+        """Return about each item's threshold m; log slope and a m + d hardly correlate."""
         priors = self.model.priors
         bent = priors.kind == "hierarchical" and priors.slopes == "positive"
         return passes.thresholds(sites["theta"]) if bent else None
@@ -68,7 +68,7 @@ class OneAbility(TwoWay):
 def _further(
     model: ResponseModel, point: PointEstimate
 ) -> Iterator[tuple[str, NDArray[np.float64], NDArray[np.float64]]]:
-    """Yield where chains start in what items have beside slope and intercept, and how far apart."""
+    """Yield name, centre and width of the starts of item parameters beyond slope and intercept."""
     transforms = dict(zip(model.family.further, usual_items(model).to_values[2:], strict=True))
     for name, usual in model.usual.items():
         centre, width = (np.full(len(point["a"]), x) for x in usual)
@@ -76,6 +76,6 @@ def _further(
             centre, further = (
                 np.asarray(transforms[name].inv(point[name] + x)) for x in (0, point[f"{name}_se"])
             )
-            # From far out in a tail, where answers hardly bend, an item may find no way back.
+            # An item that starts far out in a tail, where the likelihood is flat, may stay there.
             width = np.fmin(width, 0.2 * np.abs(further - centre))
         yield name, centre, width

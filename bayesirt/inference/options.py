@@ -1,4 +1,4 @@
-"""How a posterior is drawn: `RunOptions`, the same for every model and engine."""
+"""`RunOptions`, the sampling options of every model and engine."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -25,37 +25,38 @@ from bayesirt.progress import progress_bar
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Options of a run.
+    """Sampling options.
 
     Attributes
     ----------
     num_chains, num_warmup, num_samples : int
-        Warm-up and kept draws of each chain. Laplace has as many draws, and no warm-up.
+        Number of chains, and of warm-up and kept draws per chain. Laplace draws the same number
+        without warm-up.
     thinning : int
-        Sweeps of blocked chains for each kept draw: a sweep costs a tenth of a NUTS draw, and
-        draws of the least known items follow each other. With a budget as many only where not
-        everything has converged with fewer.
+        Sweeps of blocked chains per kept draw. A sweep costs a tenth of a NUTS draw, but successive
+        sweeps are correlated for poorly determined items. With a budget, chains use fewer sweeps
+        if everything converges with fewer.
     target_accept : float
-        Of NUTS. Higher means smaller steps.
+        Target acceptance probability of NUTS; higher values mean smaller steps.
     budget : float
-        If positive, blocked chains start with one sweep for each draw, end after half of the draws
-        or some more if all has converged by then, and else go on with ever more sweeps, until all
-        has converged, and after `thinning` sweeps for each draw until abilities have, for
-        about so many seconds.
+        Seconds. If positive, blocked chains start with one sweep per draw and stop as soon as all
+        parameters have converged, after half of the draws at the earliest. Otherwise the number of
+        sweeps is doubled. From `thinning` sweeps per draw on, they stop when the abilities have
+        converged or another round would exceed the budget.
     progress : bool
         Show a progress bar, if stderr is a terminal.
     announce : callable, optional
-        Told, before sampling starts, about how long it will take.
+        Called with a forecast of the running time before sampling starts.
     checkpoint : Path, optional
-        Folder in which the unfinished chains are kept. If it holds those of the same call, they
-        go on where they were, and the draws are those of an uninterrupted run; at the end it is
-        removed. Laplace has no chains, and so neither checkpoint nor progress bar.
+        Folder for unfinished chains. Chains of the same call that are found there are resumed, with
+        the same draws as in an uninterrupted run. The folder is removed at the end. Laplace has no
+        chains, hence neither checkpoint nor progress bar.
     mesh : jax.sharding.Mesh, optional
-        Devices that share the responses out, each with some subjects', perhaps in several
-        processes. Then every process makes the same call and gets the same draws; the first one
-        speaks, and writes the checkpoint into a folder that all of them see.
+        Devices, possibly of several processes, among which the subjects' responses are sharded.
+        Every process makes the same call and gets the same draws; the first process shows progress
+        and writes the checkpoint, in a folder that all processes can read.
     title : str
-        Of the progress bar.
+        Title of the progress bar.
 
     Examples
     --------
@@ -77,12 +78,12 @@ class RunOptions:
 
     @property
     def together(self) -> bool:
-        """Whether several processes work together."""
+        """Whether the mesh spans several processes."""
         return spans_processes(self.mesh)
 
     @property
     def speaks(self) -> bool:
-        """Whether this process says what happens, and writes."""
+        """Whether this process shows progress and writes the checkpoint."""
         return not self.together or jax.process_index() == 0
 
 
@@ -95,10 +96,10 @@ def watched(
     key: Array,
     options: RunOptions,
 ) -> Iterator[Watch]:
-    """Show a progress bar, and keep unfinished chains where the options say so.
+    """Show a progress bar and save unfinished chains, if the options request it.
 
-    Chains side by side solve small systems on one thread each: threads of a BLAS that all of them
-    call would wait for each other, ten times as long.
+    BLAS is limited to one thread: parallel chains that solve small systems would otherwise wait for
+    each other's threads and take ten times as long.
     """
     saved = None
     if options.checkpoint is not None:
@@ -119,9 +120,9 @@ def fingerprint(
     settings: tuple[object, ...],
     mesh: Mesh | None = None,
 ) -> str:
-    """Return a hash of all that draws depend on, the same in every process.
+    """Return a hash of everything that the draws depend on, the same in every process.
 
-    Each of the settings has a `repr` that tells it from others.
+    Different settings must have different `repr`.
     """
     digest = hashlib.sha256(repr((__version__, jax.__version__, settings)).encode())
     arrays: list[Any] = [*responses.cells.listed(), jax.random.key_data(key)]

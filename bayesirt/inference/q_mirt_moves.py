@@ -1,9 +1,9 @@
-"""What the Q-matrix model has beside other models: abilities' scales and correlations.
+"""Additional moves of the Q-matrix model: the abilities' scales and correlations.
 
-Subjects move with all their abilities at once, items with all their discriminations. No response
-sees the spread of an ability, which moves with everything that keeps the predictors. Correlations
-move twice: given the abilities, along trajectories that cost no pass over the data, and with the
-abilities, which pays where few items say little of each.
+Each subject moves with all its abilities at once, each item with all its discriminations. Responses
+do not depend on the spread of an ability, which moves together with everything that keeps the
+predictors. Correlations move twice: given the abilities, along trajectories that need no pass over
+the data, and together with the abilities, which helps if abilities have few informative items.
 """
 
 from dataclasses import dataclass
@@ -39,26 +39,26 @@ from bayesirt.point_estimate import PointEstimate
 
 _STEPS = 8
 _STEP = 0.9
-"""Length of a leapfrog step for the correlations, in units of √subjects and of dim¼: transformed
-as NumPyro does, they are Fisher's z of partial correlations, with a standard error of about one
-over √subjects each, whatever they are."""
+"""Length of a leapfrog step for the correlations, times √subjects and dim¼. Transformed as in
+NumPyro, they are Fisher's z of partial correlations, whose standard errors are about 1 / √subjects
+whatever their values."""
 _LEAST_SIGMA = 0.1
 _NEAR_ONE = 0.98
-"""Largest correlation with the general ability at the start, which must lie inside its bounds."""
+"""Largest initial correlation with the general ability, which must be within its bounds."""
 _CORRELATION_WIDTH = 0.2
 
 
 class ByQMatrix(TwoWay):
-    """The Q-matrix model at its unconstrained sites.
+    """The Q-matrix model at unconstrained sites.
 
-    An item's row is its log discriminations in slots, then its intercept.
+    An item's row holds its log discriminations in slots, then its intercept.
     """
 
     model: QMirt
 
     short_steps = True
-    """With 158 subjects, 500 items and seven abilities they gave twice the effective draws of the
-    slowest intercept, and about as many of most."""
+    """With 158 subjects, 500 items and seven abilities, short steps doubled the effective sample
+    size of the slowest intercept and hardly changed that of most."""
 
     @property
     def needs(self) -> Loadings:
@@ -79,7 +79,7 @@ class ByQMatrix(TwoWay):
         return Normals(centre @ known, jnp.broadcast_to(known, (len(theta), *known.shape)))
 
     def whitened(self, sites: Position) -> Float[Array, "ability subject"]:
-        """Return abilities as parts that are standard in the population, each by itself."""
+        """Return abilities transformed to independent standard normal ones."""
         root = jnp.linalg.cholesky(self.correlation(sites))
         return jax.scipy.linalg.solve_triangular(root, sites["theta"].T, lower=True)
 
@@ -89,33 +89,33 @@ class ByQMatrix(TwoWay):
         return self.needs.in_slots(own["a"]).sum(1) + own["d"]
 
     def standard_items(self, sites: Position, items: Array) -> Float[Array, "dim item"]:
-        """Return how far each of an item's sites is from its centre, in its spread."""
+        """Return each item's sites, standardised by their populations."""
         there = sites | self.unpacked(sites, items)
         terms = self.terms(there)
         a, d = ((there[x] - terms.centres[x]) / terms.spreads[x] for x in ("a", "d"))
         return jnp.concatenate([self.needs.in_slots(a), d[:, None]], 1).T
 
     def coefficients(self, sites: Position, items: Array) -> Float[Array, "item dim"]:  # noqa: ARG002
-        """Return the discriminations in slots, 0 where there is none, and d of each item."""
+        """Return each item's discriminations in slots, 0 in empty slots, and d."""
         slopes = jnp.where(self.needs.filled, jnp.exp(items[:, :-1]), 0)
         return jnp.concatenate([slopes, items[:, -1:]], 1)
 
     def packed(self, sites: Position) -> Float[Array, "item dim"]:
-        """Return log discriminations in slots, 0 where there is none, and intercepts."""
+        """Return each item's log discriminations in slots, 0 in empty slots, and intercept."""
         return jnp.concatenate([self.needs.in_slots(sites["a"]), sites["d"][:, None]], 1)
 
     def unpacked(self, sites: Position, items: Float[Array, "item dim"]) -> Position:  # noqa: ARG002
-        """Return the items' sites one by one."""
+        """Return the items' separate sites."""
         return {"a": items[self.needs.item, self.needs.slot], "d": items[:, -1]}
 
     def chance(self, key: Array, items: Float[Array, "item dim"]) -> Chance:
-        """Draw the random numbers of one step of all items; slots without a loading stay put."""
+        """Draw the random numbers of one step of all items, 0 for empty slots."""
         drawn = chance_for(key, items)
         free = np.column_stack([self.needs.filled, np.ones(len(items), bool)])
         return drawn._replace(noise=jnp.where(free, drawn.noise, 0))
 
     def means(self, sites: Position) -> list[str]:
-        """Return means, and how much easier items are that need an ability."""
+        """Return the names of means and β."""
         return [*super().means(sites), "beta"]
 
     def log_likelihood(self, values: Position, data: Any) -> Float[Array, ""]:
@@ -124,7 +124,7 @@ class ByQMatrix(TwoWay):
         return super().log_likelihood(values | {"a": slopes}, data)
 
     def coordinates(self, point: PointEstimate, data: Any) -> FromMoments:
-        """Return coordinates in which abilities are their independent parts."""
+        """Return coordinates in which abilities are transformed to independent ones."""
         centre, width = self.start(point, data)
         root = np.linalg.cholesky(self.correlation(jax.tree.map(jnp.asarray, dict(centre))))
         back = np.linalg.inv(root).T
@@ -138,7 +138,7 @@ class ByQMatrix(TwoWay):
         return [], [*blind, partial(move_with_abilities, self, data, dtype)]
 
     def finished(self, samples: Samples, point: PointEstimate) -> tuple[Samples, dict[str, Any]]:  # noqa: ARG002
-        """Return draws without the root of Ω, under the names of abilities and loadings."""
+        """Return draws without the root of Ω, and the names of abilities and loadings."""
         if self.model.q is None:
             return samples, {}
         coords = self.model.q.coords()
@@ -146,7 +146,7 @@ class ByQMatrix(TwoWay):
         return {name: x for name, x in samples.items() if name != "root"}, names
 
     def start(self, point: PointEstimate, data: Any) -> Start:  # noqa: ARG002
-        """Return where chains start and how far apart, in the model's unconstrained sites."""
+        """Return centre and width of the chains' starts, at unconstrained sites."""
         slopes, beta, structure = point["a"], point["beta"], self.model.structure
         start: Start = ({"theta": point["theta"]}, {"theta": usable(point["theta_se"])})
         centre, width = start
@@ -174,9 +174,9 @@ class ByQMatrix(TwoWay):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class IndependentParts:
-    """Coordinates in which ``theta`` stands for z, where θ = L z and L Lᵀ = Ω.
+    """Coordinates in which ``theta`` is z, where θ = L z and L Lᵀ = Ω.
 
-    Correlations that the data leave open are then free to move.
+    Correlations about which the data are not informative can then move freely.
     """
 
     around: StartCoordinates
@@ -197,7 +197,7 @@ class IndependentParts:
 def scales_stretched(
     loadings: Loadings, sites: Position, t: Float[Array, " direction"]
 ) -> tuple[Position, Array]:
-    """Return every ability's spread changed with what keeps η, and the log Jacobian."""
+    """Change the spread of abilities and everything that keeps η; also return the log Jacobian."""
     by_ability, by_mean = t[:-1], t[-1]
     moved = {
         **abilities_by(sites, jnp.diag(jnp.exp(by_ability))),
@@ -209,7 +209,7 @@ def scales_stretched(
 
 
 def rows_of(sites: Position) -> int:
-    """Return how many subjects and clusters have abilities."""
+    """Return the number of subjects and clusters."""
     return sum(len(sites[name]) for name in ("theta", "gamma") if name in sites)
 
 
@@ -219,11 +219,11 @@ def correlation_site(sites: Position) -> str | None:
 
 
 def move_scales(way: ByQMatrix, key: Array, sites: Position) -> tuple[Position, Statistics]:
-    """Move the spreads of all abilities, and μ_a with them, which η does not see.
+    """Move the spreads of all abilities together with μ_a, without changing η.
 
-    With e = exp(t), the log density of abilities and of μ_b, which goes with them as one more
-    subject would, is -eᵀMe/2 + (n + 1) Σt for M = Ω⁻¹ ∘ ΘᵀΘ + diag(μ_b² / 4), whose Hessian is
-    -diag(e) M diag(e) - diag(e ∘ Me); the slopes' is quadratic.
+    With e = exp(t), the log density of abilities and μ_b, which acts like one more subject, is
+    -eᵀMe/2 + (n + 1) Σt for M = Ω⁻¹ ∘ ΘᵀΘ + diag(μ_b² / 4). Its Hessian is
+    -diag(e) M diag(e) - diag(e ∘ Me). The log density of slopes is quadratic.
     """
     needs, theta = way.needs, way.independent(sites)
     together = jnp.linalg.inv(way.correlation(sites)) * (theta.T @ theta)
@@ -259,7 +259,7 @@ def move_scales(way: ByQMatrix, key: Array, sites: Position) -> tuple[Position, 
 
 
 def move_correlations(way: ByQMatrix, key: Array, sites: Position) -> tuple[Position, Statistics]:
-    """Move the correlations given the abilities: one trajectory of Hamiltonian dynamics."""
+    """Move the correlations given the abilities: one Hamiltonian Monte Carlo step."""
     name = correlation_site(sites)
     if name is None:
         return sites, {}
@@ -281,10 +281,10 @@ def move_correlations(way: ByQMatrix, key: Array, sites: Position) -> tuple[Posi
 def move_with_abilities(
     way: ByQMatrix, data: Any, dtype: DTypeLike, key: Array, sites: Position
 ) -> tuple[Position, Statistics]:
-    """Move the correlations and carry the abilities along, their independent parts held.
+    """Move the correlations and carry the abilities along, with z fixed.
 
-    With θ = L z and z held, only L's prior and the responses speak. Their information about what L
-    is made of is that about the abilities, in the directions in which these go.
+    With θ = L z and z fixed, the density depends on L's prior and the responses only. The
+    information of the responses is that about the abilities in the directions in which they move.
     """
     name = correlation_site(sites)
     if name is None:

@@ -1,8 +1,9 @@
-"""Turning abilities towards each other: what the data of a Q-matrix cannot tell at all.
+"""Rotations of nested abilities, which the data of a Q-matrix do not identify.
 
-Where every item that needs one ability needs a second one too, the first may take in some of the
-second, which the items' discriminations then give back: no predictor sees it. Only the priors
-do, and so do the correlations, which creep along that line if they move by themselves.
+If every item that needs one ability also needs a second one, a part of the second can be added to
+the first and compensated by the items' discriminations without changing any predictor. Only the
+priors and the correlations depend on it, and correlations that move by themselves mix slowly along
+this direction.
 """
 
 from functools import partial
@@ -22,24 +23,24 @@ from bayesirt.likelihood.loadings import Loadings
 from bayesirt.models.mirt import MU_B_SD
 
 _NARROWEST, _WIDEST = 0.02, 1.0
-"""Standard deviations of angles, in radians: one is drawn between them for each turn."""
+"""Bounds on the standard deviation of an angle, in radians; one is drawn for each turn."""
 
 
 _ROUNDS = 4
-"""Turns of each pair in a sweep: they cost no pass over the data."""
+"""Turns of each pair per sweep; they need no pass over the data."""
 
 
 class Turning(NamedTuple):
-    """What a turn changes."""
+    """The quantities that turns change."""
 
     correlation: Float[Array, "ability ability"]
     slopes: Float[Array, "item ability"]  # Discriminations, 0 where an ability is not needed.
-    # What the abilities have been multiplied by, from the left.
+    # Matrix by which the abilities have been multiplied from the left.
     change: Float[Array, "ability ability"]
 
 
 def nested_pairs(needs: Loadings) -> NDArray[np.intp]:
-    """Return pairs of abilities such that each item that needs the first needs the second too."""
+    """Return pairs of abilities such that each item that needs the first also needs the second."""
     matrix = needs.needs.astype(int)
     inside = matrix.T @ matrix == matrix.sum(0)[:, None]
     np.fill_diagonal(inside, False)
@@ -49,12 +50,12 @@ def nested_pairs(needs: Loadings) -> NDArray[np.intp]:
 def turned(
     needs: Loadings, sites: Position, state: Turning, pair: Array, angle: Array
 ) -> tuple[Turning, Float[Array, ""]]:
-    """Turn an ability by an angle away from another one, in the plane of the two.
+    """Turn an ability away from another one by an angle, in the plane of the two.
 
     Abilities are unit vectors whose cosines are the correlations. With φ the angle between the two,
-    θ_k becomes α θ_k + β θ_l with α = sin(φ + angle) / sin φ. The subjects' density pays for its
-    own Jacobian; μ_b goes with the abilities and pays for its own here. LKJ(1) is uniform in the K
-    - 1 correlations of θ_k, which stretch by α each.
+    θ_k becomes α θ_k + β θ_l with α = sin(φ + angle) / sin φ. The Jacobian of the subjects cancels
+    with their density; the terms of μ_b, which is transformed like the abilities, are included
+    here. LKJ(1) is uniform in the K - 1 correlations of θ_k, each of which stretches by α.
     """
     k, other = pair[0], pair[1]
     cosine = state.correlation[k, other]
@@ -86,7 +87,7 @@ def turned(
 
 
 def turn_abilities(way: Any, key: Array, sites: Position) -> tuple[Position, Statistics]:
-    """Turn each ability towards, or away from, those that all its items need too."""
+    """Turn each ability towards or away from those that all of its items also need."""
     needs = way.needs
     pairs = np.tile(nested_pairs(needs), (_ROUNDS, 1))
     if "root" not in sites or not len(pairs):
@@ -104,7 +105,7 @@ def turn_abilities(way: Any, key: Array, sites: Position) -> tuple[Position, Sta
 
 
 def turned_sites(needs: Loadings, sites: Position, end: Turning) -> Position:
-    """Return the sites after turns."""
+    """Return the sites after all turns."""
     unconstrained = biject_to(LKJCholesky(needs.n_abilities, 1).support)
     return sites | {
         **abilities_by(sites, end.change),

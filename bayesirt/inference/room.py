@@ -1,4 +1,4 @@
-"""Chains with room for more subjects and items than there are, as `few_shapes` explains."""
+"""Chains over data that are padded to a few shapes, for the reason given in `few_shapes`."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -15,15 +15,15 @@ from bayesirt.likelihood.few_shapes import filled_up
 
 
 class Room(NamedTuple):
-    """Data that may have been filled up."""
+    """Data that may have been padded."""
 
     data: Any
-    # By name of what is drawn for each subject or item, how many there are and how many have room.
+    # Actual and padded length of each site of subjects or items.
     sizes: Mapping[str, tuple[int, int]]
 
     @classmethod
     def of(cls, way: TwoWay, data: Any) -> "Room":
-        """Fill up small tables of one ability, where nothing is told of subjects and items."""
+        """Pad small tables for models of one ability without covariates or clusters."""
         if type(way) is not OneAbility or not isinstance(data, DenseLayout):
             return cls(data, {})
         filled = filled_up(*data)
@@ -33,7 +33,7 @@ class Room(NamedTuple):
         return cls(DenseLayout(*map(jnp.asarray, filled)), sizes)
 
     def start(self, start: Start) -> Start:
-        """Return where chains start: what fills up, about the middle of the others."""
+        """Return the padded start; padding starts at the mean of the others."""
         centre, width = (
             {name: self._longer(name, x, mode) for name, x in own.items()}
             for own, mode in zip(start, ("mean", "maximum"), strict=True)
@@ -41,13 +41,13 @@ class Room(NamedTuple):
         return centre, width
 
     def there(self, draws: Samples) -> Samples:
-        """Return the draws of those that there are."""
+        """Return the draws without padding."""
         n = {name: own for name, (own, _) in self.sizes.items()}
         return {name: x[:, :, : n[name]] if name in n else x for name, x in draws.items()}
 
     @property
     def weights(self) -> dict[str, Any]:
-        """Return 1 for each of those that there are and 0 for what fills up, by name."""
+        """Weights of each padded site's elements: 1 for actual ones, 0 for padding."""
         return {name: np.arange(room) < n for name, (n, room) in self.sizes.items()}
 
     def _longer(self, name: str, values: Any, mode: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Rows of the data shared out over the devices of a mesh, on one host or on several.
+"""Rows of the data sharded over the devices of a mesh, on one host or several.
 
-Each device holds the responses of some subjects. It evaluates its own cells; what is said about
-items is added up over devices, and parameters, which are few, are known to all of them.
+Each device holds the responses of some subjects and evaluates their cells. Sums for items are added
+up over devices; parameters, which are few, are replicated on all devices.
 """
 
 from collections.abc import Callable
@@ -34,9 +34,9 @@ Tree = TypeVar("Tree")
 )
 @dataclass(frozen=True, eq=False)
 class RowShards:
-    """Every device's share of the rows: as many on each."""
+    """Shards with the same number of rows for each device."""
 
-    # Each array with a leading axis, the device. Rows and cells that fill up have no trials.
+    # Each array has a leading axis, the device. Padding rows and cells have no trials.
     layouts: Any
     mesh: Mesh  # With one axis.
     n_subjects: int
@@ -44,7 +44,7 @@ class RowShards:
     def by_rows(
         self, function: Callable[..., tuple[Any, Any]], rows: Any, *others: Any
     ) -> tuple[Any, Any]:
-        """Apply a function on every device to its own rows."""
+        """Apply a function to each device's rows on that device."""
         n_devices, n_subjects = self.mesh.size, self.n_subjects
         n_rows = _rows_each(n_subjects, n_devices)
 
@@ -54,7 +54,7 @@ class RowShards:
             own = jax.tree.map(lambda x: in_blocks(x, n_devices, n_rows)[device], rows)
             found, sums = function(layout, own, *others)
             among_all = jax.tree.map(partial(_placed, device, n_devices), found)
-            # One message for all: on several hosts its delay is what counts.
+            # One message for everything: with several hosts its latency dominates.
             numbers, as_before = ravel_pytree((among_all, sums))
             return as_before(jax.lax.psum(numbers, _ROWS))
 
@@ -69,11 +69,11 @@ class RowShards:
         return joined, sums
 
     def of_items(self, values: Array) -> Array:
-        """Return the values of items, to be used with those of cells."""
+        """Return values of items, broadcast to be combined with values of cells."""
         return self.layouts.of_items(values)
 
     def over_items(self, values: Array, weights: Array) -> Array:
-        """Return Σ_j values_ij weights_j, of cells that `share_cells` has put in their places."""
+        """Return Σ_j values_ij weights_j for cells placed by `share_cells`."""
 
         def own(cells: tuple[Layout, Array], _: None, weights: Array) -> tuple[Array, tuple[()]]:
             return cells[0].over_items(cells[1], weights), ()
@@ -81,7 +81,7 @@ class RowShards:
         return self._with(values).by_rows(own, None, weights)[0]
 
     def over_subjects(self, values: Array, weights: Array) -> Array:
-        """Return Σ_i weights_i values_ij, of cells that `share_cells` has put in their places."""
+        """Return Σ_i weights_i values_ij for cells placed by `share_cells`."""
 
         def own(cells: tuple[Layout, Array], weights: Array) -> tuple[tuple[()], Array]:
             return (), cells[0].over_subjects(cells[1], weights)
@@ -93,7 +93,7 @@ class RowShards:
 
 
 def share_rows(responses: Responses, mesh: Mesh) -> RowShards:
-    """Put every device's share of the rows on it."""
+    """Place each device's shard of the rows on it."""
     n_devices = mesh.size
     n_rows = _rows_each(responses.n_subjects, n_devices)
     if isinstance(responses.cells, SparseCells):
@@ -107,7 +107,7 @@ def share_rows(responses: Responses, mesh: Mesh) -> RowShards:
 
 
 def share_cells(values: Array, responses: Responses, mesh: Mesh) -> Array:
-    """Put values of cells, as a layout has them, where `share_rows` puts their rows."""
+    """Place values of cells, in the order of a layout, on the devices of their rows."""
     own, n_devices = np.asarray(values), mesh.size
     n_rows = _rows_each(responses.n_subjects, n_devices)
     if isinstance(responses.cells, SparseCells):
@@ -118,7 +118,7 @@ def share_cells(values: Array, responses: Responses, mesh: Mesh) -> Array:
 
 
 def _placed_shares(shares: Any, mesh: Mesh) -> Any:
-    """Put on each device the share at its place along the first axis."""
+    """Place on each device the shard at its position along the first axis."""
     place = NamedSharding(_mesh_of_rows(mesh), Axes(_ROWS))
     return jax.tree.map(
         lambda x: jax.make_array_from_callback(x.shape, place, x.__getitem__), shares
@@ -126,20 +126,19 @@ def _placed_shares(shares: Any, mesh: Mesh) -> Any:
 
 
 def place_rows(responses: Responses, mesh: Mesh | None) -> Layout | RowShards:
-    """Put responses on the one device, or on those of a mesh."""
+    """Place responses on the device, or on the devices of a mesh."""
     return layout_of(responses) if mesh is None else share_rows(responses, mesh)
 
 
 def everywhere(mesh: Mesh) -> NamedSharding:
-    """Return the placement of what every device holds whole."""
+    """Return the sharding of arrays that are replicated on every device."""
     return NamedSharding(_mesh_of_rows(mesh), Axes())
 
 
 def put_everywhere(tree: Tree, mesh: Mesh | None) -> Tree:
-    """Put arrays on every device of a mesh, with the values that the first process has.
+    """Replicate the first process's arrays on every device of a mesh.
 
-    Processes on unlike hosts may differ in the last digit of what each has computed; a chain must
-    not.
+    Results of processes on different hosts may differ in the last digit, but a chain's must not.
     """
     if mesh is None:
         return tree
@@ -155,7 +154,7 @@ def spans_processes(mesh: Mesh | None) -> bool:
 
 
 def _placed(device: Array, n_devices: int, rows: Array) -> Array:
-    """Return one device's rows among those of all, which are 0."""
+    """Return one device's rows in an array for all devices, 0 elsewhere."""
     return jnp.zeros((n_devices, *rows.shape), rows.dtype).at[device].set(rows)
 
 
@@ -168,7 +167,7 @@ def _mesh_of_rows(mesh: Mesh) -> Mesh:
 
 
 def _by_device(cells: CellList, n_rows: int, n_devices: int) -> CellList:
-    """Return each device's cells, its subjects counted from 0, filled up to equal lengths."""
+    """Return each device's cells, with subjects numbered from 0, padded to equal lengths."""
     bounds = _bounds(cells, n_rows, n_devices)
     subject = _by_bounds(cells.subject % n_rows, bounds, n_rows - 1)
     others = (cells.item, cells.successes, cells.trials)
@@ -176,12 +175,12 @@ def _by_device(cells: CellList, n_rows: int, n_devices: int) -> CellList:
 
 
 def _bounds(cells: CellList, n_rows: int, n_devices: int) -> NDArray[np.intp]:
-    """Return where each device's cells begin, and where the last one's end."""
+    """Return the start of each device's cells, and the end of the last."""
     return np.searchsorted(cells.subject, n_rows * np.arange(n_devices + 1))
 
 
 def _by_bounds(values: NDArray[Any], bounds: NDArray[np.intp], fill: int) -> NDArray[Any]:
-    """Return shares of cells side by side, filled up to equal lengths."""
+    """Return each device's cells in a row, padded to equal lengths."""
     shares = np.full((len(bounds) - 1, int(np.diff(bounds).max())), fill, values.dtype)
     for share, first, last in zip(shares, bounds, bounds[1:], strict=False):
         share[: last - first] = values[first:last]

@@ -1,4 +1,4 @@
-"""The log density of a NumPyro model, site by site, as moves on single blocks need it."""
+"""The log density of a NumPyro model site by site, for moves of single blocks."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -17,21 +17,21 @@ from numpyro.distributions.transforms import Transform
 
 
 class SiteTerms(NamedTuple):
-    """What a model says at a place in its unconstrained sites."""
+    """A model evaluated at given unconstrained sites."""
 
-    # Log density of every element of each latent site, with the log Jacobian of the transform that
-    # unconstrains it.
+    # Log density of every element of each latent site, including the log Jacobian of its
+    # transform.
     each: dict[str, Array]
     common: Float[Array, ""]  # Sum of all factors, which belong to no single element.
-    values: dict[str, Array]  # The latent sites, constrained, and the deterministic ones.
-    # Of each latent site with a prior that is normal once it is unconstrained.
+    values: dict[str, Array]  # The constrained latent sites and the deterministic ones.
+    # Location and scale of each latent site whose unconstrained prior is normal.
     centres: dict[str, Array]
     spreads: dict[str, Array]
     returned: Any  # What the model returns.
 
     def total(self) -> Float[Array, ""]:
         """Return the log density of all sites together."""
-        alike: dict[tuple[int, ...], Array] = {}  # arrays of a shape take one reduction
+        alike: dict[tuple[int, ...], Array] = {}  # arrays of equal shape share one reduction
         for own in self.each.values():
             alike[own.shape] = alike.get(own.shape, 0.0) + own
         return sum((own.sum() for own in alike.values()), self.common)
@@ -41,7 +41,7 @@ def site_terms(model: Callable[[], Any], sites: Mapping[str, Array]) -> SiteTerm
     """Evaluate a model at unconstrained values of all its latent sites."""
     each: dict[str, Array] = {}
     common, values, normals = jnp.zeros(()), {}, {}
-    with validation_enabled(is_validate=False):  # each transform leads into its support
+    with validation_enabled(is_validate=False):  # transforms always map into the support
         trace, returned = _trace_at(model, sites)
         for name, site in trace.items():
             if site["type"] == "deterministic":
@@ -61,7 +61,7 @@ def site_terms(model: Callable[[], Any], sites: Mapping[str, Array]) -> SiteTerm
 
 
 def transforms_at(model: Callable[[], Any], sites: Mapping[str, Array]) -> dict[str, Transform]:
-    """Return what constrains each latent site of a model."""
+    """Return the constraining transform of each latent site of a model."""
     with validation_enabled(is_validate=False):
         trace, _ = _trace_at(model, sites)
     return {name: biject_to(trace[name]["fn"].support) for name in sites if name in trace}
@@ -70,7 +70,7 @@ def transforms_at(model: Callable[[], Any], sites: Mapping[str, Array]) -> dict[
 def _trace_at(
     model: Callable[[], Any], sites: Mapping[str, Array]
 ) -> tuple[dict[str, dict[str, Any]], Any]:
-    """Return a model's trace at unconstrained values, and what it returns."""
+    """Return a model's trace and return value at unconstrained values."""
 
     def constrain(site: dict[str, Any]) -> Array | None:
         latent = site["type"] == "sample" and not site["is_observed"] and site["name"] in sites
@@ -81,7 +81,7 @@ def _trace_at(
 
 
 def _normal_of(prior: Distribution) -> Normal | None:
-    """Return the normal distribution that a prior is, or is a function of."""
+    """Return the normal base distribution of a prior, if it has one."""
     while isinstance(prior, ExpandedDistribution | TransformedDistribution):
         prior = prior.base_dist
     return prior if isinstance(prior, Normal) else None

@@ -1,4 +1,4 @@
-"""Coordinates in which a posterior is about standard: its sites, counted from a start."""
+"""Coordinates in which a posterior is roughly standard normal, relative to a start."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from bayesirt.inference.chain_starts import Start
 from bayesirt.models import Line, ResponseModel
 
 FEW_SUBJECTS = 20
-"""Below so many, subjects that lie together have no spread to measure items in."""
+"""Least number of subjects for which their spread sets the unit of items."""
 
 _ALIKE = 0.5
-"""Of their errors: abilities whose spread is less are equal."""
+"""Abilities whose spread is below this multiple of their errors count as equal."""
 
 
 class Known(NamedTuple):
-    """What its own responses say about one parameter of each item."""
+    """Estimate of one parameter of each item from its own responses."""
 
     # shape (item,). Estimate and standard error.
     value: Array
@@ -29,7 +29,7 @@ class Known(NamedTuple):
 
 
 class Prior(Protocol):
-    """What coordinates ask of a response model at its unconstrained sites."""
+    """The interface of a response model that coordinates need."""
 
     @property
     def model(self) -> ResponseModel:
@@ -37,24 +37,25 @@ class Prior(Protocol):
         ...
 
     def centre(self, sites: Position, name: str) -> Array:
-        """Return where the values of a site have their prior's centre."""
+        """Return the prior centre of a site's values."""
         ...
 
     def along(self, line: Line, sites: Position, t: Array) -> tuple[Position, Array]:
-        """Return the place t along a line of the model, and the log Jacobian."""
+        """Move by t along a line of the model; return the sites and the log Jacobian."""
         ...
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class StartCoordinates:
-    """Unconstrained sites, counted from a start in its widths.
+    """Unconstrained sites, relative to a start and in units of its widths.
 
-    An item's value is counted from where its own responses and its population together put it, in
-    units of what both leave open: that is round whether the population is tight or wide.
+    An item's value is relative to its expectation given its own responses and its population, in
+    units of the corresponding standard deviation. So the posterior is round whether the population
+    is narrow or wide.
     """
 
-    # Of all sites that are not items'.
+    # Of all sites except those of items.
     centre: Position
     width: Position
     known: dict[str, Known]  # The items' estimates, unconstrained, and their errors.
@@ -63,9 +64,9 @@ class StartCoordinates:
     def of(
         cls, start: tuple[Mapping[str, Any], Mapping[str, Any]], unsure: Iterable[str] = ()
     ) -> "StartCoordinates":
-        """Take a start and its widths; sites with a μ and a σ of their own are items'.
+        """Build coordinates from a start and its widths; sites with a μ and a σ are items'.
 
-        Of those that are `unsure` an item's own responses say next to nothing.
+        An item's own responses are hardly informative about the sites in `unsure`.
         """
         centre, width = (jax.tree.map(jnp.asarray, dict(x)) for x in start)
         items = [x for x in centre if f"mu_{x}" in centre and f"sigma_{x}" in centre]
@@ -104,7 +105,7 @@ class StartCoordinates:
 def around_expected(
     coordinate: Array, mu: Array, log_sigma: Array, known: Known
 ) -> tuple[Array, Array]:
-    """Return values that a normal population and a normal estimate place, and log d value."""
+    """Return values given a normal population and a normal estimate, and the log Jacobian."""
     precision_here, precision_there = jnp.asarray(known.se) ** -2, jnp.exp(-2 * log_sigma)
     precision = precision_here + precision_there
     expected = (precision_here * known.value + precision_there * mu) / precision
@@ -114,22 +115,22 @@ def around_expected(
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class FromMoments:
-    """Coordinates in which items are described at the mean and spread of subjects, not at 0 and 1.
+    """Coordinates in which items are relative to the mean and spread of subjects, not to 0 and 1.
 
-    Neither answers nor the items' prior see a level or a unit that all subjects share. Where these
-    change, items described by them stay where they are, and only the prior of subjects holds them:
-    they move in steps that are as wide.
+    Likelihood and items' prior do not depend on the level and unit that all subjects share. If
+    level or unit change, items in these coordinates stay fixed; only the subjects' prior limits
+    the change, so these coordinates are scaled by the width that it allows.
     """
 
-    around: Any  # Other coordinates, whose items are taken to be described at the moments.
-    # By line, how much wider the prior leaves a moment of subjects than their own errors would, and
-    # where the logarithm of a spread is counted from. Without a line, nothing moves along it.
+    around: Any  # Other coordinates, whose items are taken as relative to the moments.
+    # By line, the width of a moment of subjects under the prior relative to their errors, and the
+    # origin of a log spread. Lines that are missing here are not used.
     stretch: Mapping[str, Float[Array, "..."]]
     start: Mapping[str, Float[Array, ""]]
 
     @classmethod
     def of(cls, around: Any, lines: Iterable[Line], start: Start) -> "FromMoments":
-        """Take coordinates, a model's lines, and the subjects' start in these coordinates."""
+        """Build from coordinates, a model's lines, and the subjects' start in these coordinates."""
         stretch, spreads = {}, {}
         for line in lines:
             values, error = (jnp.asarray(x[line.trait]) for x in start)

@@ -1,7 +1,8 @@
-"""A Newton-Metropolis step of every subject at once, in a pass over the data.
+"""A Newton-Metropolis step of all subjects at once, in one pass over the data.
 
 A subject's step depends on its own cells only. So one pass over blocks of rows evaluates the
-present and the proposal, decides, and sums what the accepted state says about the items.
+current state and the proposal, accepts or rejects, and computes the sums for items at the new
+state.
 """
 
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from bayesirt.likelihood.passes import ItemSums, Passes
 
 _Notes = tuple[PredictorTerms, Array]
 _LEAST_GROWTH = -2.0
-"""Of a cell's log information on half of a step."""
+"""Least growth of a cell's log information over half a step."""
 
 
 class Normals(NamedTuple):
@@ -30,7 +31,7 @@ class Normals(NamedTuple):
 
     @classmethod
     def of(cls, log_density: Callable[[Array], Array], like: Array) -> "Normals":
-        """Take log densities that are quadratic in each subject's abilities."""
+        """Build from log densities that are quadratic in each subject's abilities."""
         here = jnp.zeros_like(like)
 
         def pull(theta: Array) -> Array:
@@ -43,13 +44,13 @@ class Normals(NamedTuple):
         return cls(pull(here), -jax.vmap(curvature, out_axes=2)(axes))
 
     def at(self, theta: Float[Array, "subject ability"]) -> tuple[Array, Array]:
-        """Return the log densities and their slopes."""
+        """Return the log densities and their gradients."""
         pulled = jnp.einsum("ikl,il->ik", self.precision, theta)
         return (theta * (self.pull - pulled / 2)).sum(1), self.pull - pulled
 
 
 class SubjectStep(NamedTuple):
-    """Where subjects have gone, and what the responses then say about items."""
+    """The subjects' new state, and the sums for items at it."""
 
     theta: Float[Array, "subject ability"]
     accepted: Array  # shape (subject,)
@@ -63,10 +64,11 @@ def move_subjects(
     coefficients: Float[Array, "item dim"],
     priors: Normals,
 ) -> SubjectStep:
-    """Make one Newton-Metropolis step of every subject: two evaluations of every cell.
+    """Make one Newton-Metropolis step of every subject, with two evaluations of every cell.
 
-    The precision of a proposal is about that halfway along Newton's step: far out in a tail, where
-    hardly any answer tells anything, a whole step would lead beyond the mode, and hardly any back.
+    The precision of a proposal is about that halfway along Newton's step. Far out in a tail, where
+    answers are hardly informative, the local precision would lead beyond the mode, and hardly any
+    step back would be proposed.
     """
     rows = theta, chance, priors
     (theta, accepted), sums = passes.by_rows(partial(_moved, passes), rows, coefficients)

@@ -42,7 +42,7 @@ class Sweeps:
     way: TwoWay
 
     def init(self, key: Array, start: Position, data: Any) -> BlockedState:
-        """Return the state at a start."""
+        """Return the initial state."""
         return self._kernel(data).init(key, 0, start, (), {})
 
     def advance(self, state: BlockedState, data: Any) -> BlockedState:
@@ -50,7 +50,7 @@ class Sweeps:
         return self._kernel(data).sample(state, (), {})
 
     def collect(self, state: BlockedState) -> dict[str, Array]:
-        """Return the sites, and the statistics under names that no site has."""
+        """Return the sites, and the statistics under prefixed names."""
         return state.position | {f"{_OF_SWEEP}{k}": x for k, x in state.statistics.items()}
 
     def _kernel(self, data: Any) -> BlockedNewton:
@@ -59,7 +59,7 @@ class Sweeps:
 
 @partial(jax.jit, static_argnums=0)
 def _sweep(way: TwoWay, data: Any, key: Array, sites: Position) -> tuple[Position, Statistics]:
-    """Trace a sweep once, however many programs hold one."""
+    """Run a sweep; as a jitted function it is traced once for all programs that use it."""
     return BlockedNewton(moves_of(way, data)).sweep(key, sites)
 
 
@@ -73,8 +73,8 @@ def sample_blocked(
 ) -> Posterior:
     """Draw from a model's posterior with blocked Newton-Metropolis.
 
-    A sweep costs four evaluations of the data, whatever the number of parameters. Nothing is tuned,
-    so chains need only forget their start. They run side by side where JAX has a device for each,
+    A sweep costs four evaluations of the data for any number of parameters. Nothing is tuned, so
+    warm-up only lets chains forget their start. They run in parallel if JAX has a device for each,
     else vectorised.
 
     Gamerman 1997; Qi & Minka 2002. Cells are evaluated in 32 bits; parameters, sums over blocks of
@@ -126,7 +126,7 @@ def to_draws(
 ) -> tuple[dict[str, Array], Array]:
     """Return the model's sites and deterministics, and the log prior of the unconstrained sites.
 
-    Of sites that have weights, each element's log density counts as they say.
+    The log densities of sites in `weights` are multiplied by their weights, element by element.
     """
 
     def one(sites: Position) -> tuple[dict[str, Array], Array]:
@@ -149,11 +149,11 @@ def _draws_and_statistics(
 
 
 def _evaluated(way: TwoWay, room: Room, num_samples: int, sites: Samples) -> Any:
-    """Return what `to_draws` does, by one compiled program however many draws are there."""
+    """Call `to_draws` with draws padded to `num_samples`, so that it is compiled once."""
     n_draws = len(next(iter(sites.values()))[0])
     if n_draws == num_samples:
         return jax.device_get(to_draws(way, sites, room.weights))
-    last = np.minimum(np.arange(num_samples), n_draws - 1)  # the last draw fills up
+    last = np.minimum(np.arange(num_samples), n_draws - 1)  # pad with the last draw
     filled = {name: x[:, last] for name, x in sites.items()}
     found = jax.device_get(to_draws(way, filled, room.weights))
     return jax.tree.map(lambda x: x[:, :n_draws], found)
@@ -168,7 +168,7 @@ def _finished(
 def _forecast(
     announce: Callable[[str], None], options: RunOptions, usual: int, seconds: float
 ) -> None:
-    """Announce how long the fewest sweeps take, and the usual ones where they are more."""
+    """Announce the time of the fewest sweeps and, if it is longer, of the usual number."""
     least, most = (
         in_words(seconds * (options.num_warmup + options.num_samples * thinning))
         for thinning in (options.thinning, usual)

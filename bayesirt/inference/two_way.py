@@ -1,8 +1,8 @@
-"""A response model at its unconstrained sites: all that blocked moves ask of it.
+"""A response model at unconstrained sites, as blocked moves need it.
 
-Everything comes from the model's NumPyro text: densities site by site, centres and spreads of
-normal priors, derivatives by automatic differentiation, and from its lines what no predictor sees.
-A model whose abilities or items need more than that has a subclass in a file of its own.
+Everything is derived from the NumPyro model: densities site by site, centres and spreads of normal
+priors, and derivatives by automatic differentiation. Its `lines` are the directions along which no
+predictor changes. Models that need more than this have a subclass in a separate file.
 """
 
 from abc import ABC, abstractmethod
@@ -43,65 +43,65 @@ _OF_ANSWERS = ("a", "b", "d")
 class TwoWay(ABC):
     """A response model without data, at unconstrained sites.
 
-    An item's own sites stand side by side in a row. Equal ones share what is traced and compiled.
+    The sites of each item form a row. Equal instances share traced and compiled code.
     """
 
     model: ResponseModel
-    # Position of each subject's cluster, counted from 0 without a gap, where they come in any.
+    # Index of each subject's cluster, from 0 without gaps; empty if there are no clusters.
     clusters: tuple[int, ...] = ()
-    # What explains the difficulty of items, and the ability of subjects.
+    # Covariates of the difficulty of items, and of the ability of subjects.
     design: Design = Design()  # noqa: RUF009
     skills: Design = Design()  # noqa: RUF009
 
     short_steps: ClassVar[bool] = False
-    """Whether one in four items takes a short step, by chance."""
+    """Whether each item takes a short step with probability ¼."""
 
     @property
     def interweaves(self) -> bool:
-        """Whether hyperparameters also move with the items' standardised values held."""
+        """Whether hyperparameters also move with the items' standardised values held fixed."""
         return self.model.priors.kind == "hierarchical"
 
     def text(self, sites: Position) -> Callable[..., Any]:
-        """Return the NumPyro text without data, of as many subjects and items as sites have."""
+        """Return the NumPyro model without data, with the sites' numbers of subjects and items."""
         n_items = len(sites["b" if "b" in sites else "d"])
         known = {k: x for k in ("design", "skills") if (x := getattr(self, k))}
         return partial(self.model.parameters, len(sites["theta"]), n_items, **known)
 
     def terms(self, sites: Position) -> SiteTerms:
-        """Return the log density of every element of every site, and what the text returns."""
+        """Evaluate the NumPyro model at unconstrained sites."""
         return _terms(self, sites)
 
     def theta(self, sites: Position) -> Float[Array, "subject ability"]:
-        """Return abilities as a matrix."""
+        """Return the abilities as a matrix."""
         return sites["theta"].reshape(len(sites["theta"]), -1)
 
     def with_theta(self, sites: Position, theta: Float[Array, "subject ability"]) -> Position:
-        """Return other abilities in their place."""
+        """Return the sites with other abilities."""
         return sites | {"theta": theta.reshape(sites["theta"].shape)}
 
     def normals(self, sites: Position, data: Any) -> Normals:
-        """Return what each subject's abilities are, but for answers: normal, in every model."""
+        """Return each subject's distribution apart from answers, which is normal in every model."""
         prior = Normals.of(partial(self.of_theta, sites), self.theta(sites))
         beside = self.beside(sites, data)
         return prior if beside is None else jax.tree.map(jnp.add, prior, beside)
 
     def beside(self, sites: Position, data: Any) -> Normals | None:  # noqa: ARG002
-        """Return what data beside the answers say of each subject's abilities, if anything."""
+        """Return the likelihood of abilities from data other than answers, if there are any."""
         return None
 
     @cached_property
     def codes(self) -> NDArray[np.int32]:
-        """Position of each subject's cluster, shape (subject,)."""
+        """Index of each subject's cluster, shape (subject,)."""
         return np.asarray(self.clusters, np.int32)
 
     def whitened(self, sites: Position) -> Float[Array, "ability subject"]:
-        """Return abilities as parts that are standard in the population, each by itself."""
+        """Return abilities transformed to independent standard normal ones."""
         return self.theta(sites).T
 
     def independent(self, sites: Position) -> Float[Array, "row ability"]:
-        """Return abilities in rows with the population's covariance, each by itself.
+        """Return independent rows of abilities with the population's covariance.
 
-        Where subjects come in clusters, these are rows, and so is where subjects are about them.
+        If there are clusters, the rows are scaled γ and scaled differences of subjects from γ.
         """
         theta = self.theta(sites)
         if not self.clusters:
@@ -116,24 +116,24 @@ class TwoWay(ABC):
         return self.terms(self.with_theta(sites, theta)).each["theta"]
 
     def item_sites(self, sites: Position) -> list[str]:
-        """Return the names of the items' sites that answers depend on, in the order of rows."""
+        """Return the names of the item sites on which answers depend, in the order of rows."""
         return [name for name in (*_OF_ANSWERS, *self.model.family.further) if name in sites]
 
     def packed(self, sites: Position) -> Float[Array, "item dim"]:
-        """Return the items' sites side by side."""
+        """Return the items' sites as a matrix."""
         return jnp.stack([sites[name] for name in self.item_sites(sites)], -1)
 
     def unpacked(self, sites: Position, items: Float[Array, "item dim"]) -> Position:
-        """Return the items' sites one by one."""
+        """Return the items' separate sites."""
         return dict(zip(self.item_sites(sites), items.T, strict=True))
 
     def coefficients(self, sites: Position, items: Array) -> Float[Array, "item dim"]:
-        """Return slopes and intercept of each item, and its further predictors."""
+        """Return slope, intercept and further parameters of each item."""
         values = self.terms(sites | self.unpacked(sites, items)).values
         return jnp.stack([values[name] for name in ("a", "d", *self.model.family.further)], -1)
 
     def coefficients_of(self, sites: Position) -> Float[Array, "item dim"]:
-        """Return the coefficients of the items as they are."""
+        """Return the items' current coefficients."""
         return self.coefficients(sites, self.packed(sites))
 
     def of_items(self, sites: Position, items: Array) -> Float[Array, " item"]:
@@ -142,7 +142,7 @@ class TwoWay(ABC):
         return sum((own[name] for name in self.item_sites(sites)), jnp.zeros(len(items)))
 
     def standard_items(self, sites: Position, items: Array) -> Float[Array, "dim item"]:
-        """Return how far each of an item's sites is from its centre, in its spread."""
+        """Return each item's sites, standardised by their populations."""
         there = sites | self.unpacked(sites, items)
         terms = self.terms(there)
         return jnp.stack(
@@ -155,7 +155,7 @@ class TwoWay(ABC):
         )
 
     def pivots(self, passes: Passes, sites: Position) -> Float[Array, " item"] | None:  # noqa: ARG002
-        """Return the ability at which each item's intercept is taken while it moves, if any."""
+        """Return the ability at which each item's intercept is expressed while it moves, if any."""
         return None
 
     def chance(self, key: Array, items: Float[Array, "item dim"]) -> Chance:
@@ -163,35 +163,35 @@ class TwoWay(ABC):
         return chance_for(key, items)
 
     def populations(self, sites: Position) -> list[str]:
-        """Return the names of the sites that have a centre and a spread of their own."""
+        """Return the names of the sites with a μ and a σ."""
         return [name for name in sites if f"mu_{name}" in sites and f"sigma_{name}" in sites]
 
     def means(self, sites: Position) -> list[str]:
-        """Return the names of the hyperparameters that are drawn as a normal vector."""
+        """Return the names of the hyperparameters that are jointly normal."""
         return [name for name in sites if name.startswith("mu_")]
 
     def spreads(self, sites: Position) -> list[str]:
-        """Return the names of the sites whose log σ moves given them."""
+        """Return the names of the sites with a σ."""
         return [name for name in sites if f"sigma_{name}" in sites]
 
     def hyper_sites(self, sites: Position) -> list[str]:
-        """Return the names of (μ, log σ), which move with the items' standardised values held.
+        """Return the names of (μ, log σ) that move with items' standardised values held fixed.
 
-        How intercepts lean on slopes is left to exact draws: with it, fewer moves are accepted.
+        μ_b is not included, because fewer moves would be accepted; it has exact draws.
         """
         names = [x for x in self.item_sites(sites) if x in self.populations(sites)]
         return [f"{kind}_{x}" for x in names for kind in ("mu", "sigma")]
 
     def centre(self, sites: Position, name: str) -> Array:
-        """Return where the values of a site have their prior's centre."""
+        """Return the prior centre of a site's values."""
         return self.terms(sites).centres[name]
 
     def along(self, line: Line, sites: Position, t: Array) -> tuple[Position, Array]:
-        """Return the place t along a line of the model, and the log Jacobian.
+        """Move by t along a line of the model; return the sites and the log Jacobian.
 
-        A normal line shifts sites, each by what others say: its Jacobian is 1. Another one moves
-        each element by itself, at a rate that is the same for all elements of a site and all
-        values: that of their means tells the Jacobian.
+        A normal line shifts each site by an amount that depends on other sites only, so its
+        Jacobian is 1. Other lines move each element by itself at a rate that is the same for all
+        elements and values of a site, so the rate at their mean gives the Jacobian.
         """
         transforms = transforms_at(self.text(sites), sites)
 
@@ -210,7 +210,7 @@ class TwoWay(ABC):
         return sites | there, log_jacobian
 
     def data(self, responses: Responses, mesh: Mesh | None = None) -> Any:
-        """Put responses on the device, or on those of a mesh."""
+        """Place responses on the device, or on the devices of a mesh."""
         return place_rows(responses, mesh)
 
     def passes(self, data: Any, sites: Position, dtype: DTypeLike) -> Passes:
@@ -232,20 +232,20 @@ class TwoWay(ABC):
         return answers(values["theta"], values["a"], values["d"], *further)
 
     def after_subjects(self, key: Array, sites: Position, data: Any) -> Position:  # noqa: ARG002
-        """Return the sites with what depends on abilities drawn again, where they have moved."""
+        """Redraw the sites that depend on abilities, after these have moved."""
         return sites
 
     @abstractmethod
     def start(self, point: PointEstimate, data: Any) -> Start:
-        """Return where chains start about a point estimate, and how far apart."""
+        """Return centre and width of the chains' starts around a point estimate."""
 
     def coordinates(self, point: PointEstimate, data: Any) -> Any:
-        """Return coordinates around a point estimate in which the posterior is about standard."""
+        """Return coordinates around a point estimate in which the posterior is roughly standard."""
         start = self.start(point, data)
         return FromMoments.of(StartCoordinates.of(start, self.model.usual), self.model.lines, start)
 
     def finished(self, samples: Samples, point: PointEstimate) -> tuple[Samples, dict[str, Any]]:  # noqa: ARG002
-        """Return draws as they are kept, and the names along their dimensions."""
+        """Return draws as they are stored, and the names along their dimensions."""
         return samples, {}
 
     def posterior(
@@ -256,7 +256,7 @@ class TwoWay(ABC):
         init: PointEstimate,
         attributes: Mapping[str, Any],
     ) -> Posterior:
-        """Return an engine's draws with what the model says of itself."""
+        """Wrap an engine's draws, with the model's attributes and dimensions."""
         draws, names = self.finished(samples, init)
         model = self.model
         said = {"model": model.title, "link": model.family.name, **model.said, **attributes}
@@ -265,20 +265,20 @@ class TwoWay(ABC):
 
     @property
     def further_dims(self) -> Mapping[str, list[str]]:
-        """Return the dimensions of sites that the model has only with what is known of items."""
+        """Dimensions of sites that the model has only with covariates."""
         return {}
 
     def own_moves(self, data: Any, dtype: DTypeLike) -> tuple[list[Move], list[Move]]:  # noqa: ARG002
-        """Return the model's own moves, before those of blocks and after them."""
+        """Return the model's additional moves, before and after those of blocks."""
         return [], []
 
 
 def abilities_by(sites: Position, matrix: Float[Array, "ability ability"]) -> Position:
-    """Return abilities, and those of clusters, multiplied by a matrix from the left."""
+    """Return abilities of subjects and clusters, multiplied by a matrix from the left."""
     return {x: sites[x] @ matrix.T for x in ("theta", "gamma") if x in sites}
 
 
 @partial(jax.jit, static_argnums=0)
 def _terms(way: TwoWay, sites: Position) -> SiteTerms:
-    """Trace a model once, however many moves ask for it."""
+    """Evaluate a model; as a jitted function it is traced once for all moves."""
     return site_terms(way.text(sites), sites)

@@ -1,4 +1,4 @@
-"""Which way a response model is sampled: by the moves of all models, or with some of its own."""
+"""The `TwoWay` class of each response model, which defines its moves."""
 
 import numpy as np
 
@@ -25,7 +25,7 @@ _OWN: dict[type[ResponseModel], type[TwoWay]] = {
 
 
 def way_of(model: ResponseModel, responses: Responses | None = None) -> TwoWay:
-    """Return a model at its unconstrained sites, with all that responses tell of its members."""
+    """Return a model at unconstrained sites, with clusters and covariates from the responses."""
     own = _OWN.get(type(model), OneAbility)
     if responses is None:
         return own(model)

@@ -330,7 +330,7 @@ def test_json_of_groups_is_one_object(cli, tmp_path):
         ("--priors fixed --slopes free", "fixed priors allow positive slopes only"),
         ("--guessing 0.25", "guessing is part of the 3pl, not of 2pl; pass --model 3pl"),
         ("--model 3pl --guessing 25", "guessing must be between 0 and 1, such as 0.25"),
-        ("--model 3pl --priors fixed --engine laplace", "laplace does not draw from the 3PL; ask"),
+        ("--model 3pl --priors fixed --engine laplace", "laplace cannot sample the 3PL; use"),
         (
             "--wrong-lengths",
             "only lart models the lengths of wrong answers; 2pl .*; pass --model lart",

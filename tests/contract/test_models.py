@@ -385,7 +385,7 @@ def test_each_engine_draws(name):
 def test_other_engines_are_refused_in_a_sentence(name):
     model = a_row_of(name)
     for engine in {*ENGINES, "gibbs"} - set(model.engines):
-        with pytest.raises(ResponseError, match=f"{engine} does not draw from the {model.title}"):
+        with pytest.raises(ResponseError, match=f"{engine} cannot sample the {model.title}"):
             sample_posterior(
                 some_of(model.takes), key=jax.random.key(0), model=model, engine=engine
             )

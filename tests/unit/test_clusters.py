@@ -205,7 +205,9 @@ def test_clusters_that_cannot_be_used_are_refused():
     assert plan("nuts", responses)[0] == "nuts"
     assert plan("laplace", responses)[0] == "laplace"
     assert plan("auto", responses, model="lart")[0] == "blocked"
-    with pytest.raises(ResponseError, match="laplace knows no clusters of subjects in LaRT"):
+    with pytest.raises(
+        ResponseError, match="laplace does not support clusters of subjects in LaRT"
+    ):
         plan("laplace", responses, model="lart")
     with pytest.raises(ResponseError, match="all subjects are in the cluster 'x'"):
         plan("auto", replace(responses, clusters=Clusters.of(["x"] * 6)))

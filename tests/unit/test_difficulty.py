@@ -175,12 +175,12 @@ def test_models_and_engines_that_cannot_explain_say_so():
         [f"item {k + 1}" for k in range(4)]
     ))  # fmt: skip
     for priors in (Priors(difficulty="minutes"), Priors(groups="judge")):
-        with pytest.raises(ResponseError, match="not to lart"):
+        with pytest.raises(ResponseError, match="lart does not support explaining difficulty"):
             model_named("lart", priors)
     with pytest.raises(ResponseError, match="fixed priors"):
         Priors(kind="fixed", difficulty="minutes")
     for priors in (Priors(difficulty="minutes"), Priors(groups="judge")):
-        with pytest.raises(ResponseError, match="laplace learns neither"):
+        with pytest.raises(ResponseError, match="laplace supports neither"):
             plan_engine("laplace", described, model=TwoPL(priors))
     grouped = replace(described, clusters=Clusters.of(list("aabbcc")))
     with pytest.raises(ResponseError, match="cannot be combined with clusters"):

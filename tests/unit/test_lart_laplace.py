@@ -159,17 +159,17 @@ def test_auto_takes_it_beyond_what_exact_draws_can_do(monkeypatch):
     assert method == "laplace"
     assert "an approximation, as exact draws from 528 responses" in reason
     wrong = plan_engine("auto", RESPONSES, model=LaRT(wrong_lengths=True), options=RUN)
-    assert wrong == ("blocked", "exact, as nothing approximates lengths of wrong answers")
+    assert wrong == ("blocked", "exact, as there is no approximation for lengths of wrong answers")
     clusters = Clusters.of([str(k // 2) for k in range(RESPONSES.n_subjects)])
     of_clusters = plan_engine("auto", replace(RESPONSES, clusters=clusters), model="lart")
-    assert of_clusters == ("blocked", "exact, as nothing approximates clusters in LaRT")
+    assert of_clusters == ("blocked", "exact, as there is no approximation for clusters in LaRT")
     few = simulate_lart(19, 30)[0]
     assert plan_engine("auto", few, model="lart", options=RUN)[0] == "blocked"
 
 
 def test_what_it_cannot_do_is_refused_in_a_sentence():
     settings = {"key": KEY, "engine": "laplace"}
-    with pytest.raises(ResponseError, match="does not give wrong answers lengths of their own"):
+    with pytest.raises(ResponseError, match="does not support different lengths for wrong answers"):
         sample_posterior(RESPONSES, **settings, model=LaRT(wrong_lengths=True))
     with pytest.raises(ResponseError, match="LaRT needs the length or time of responses"):
         sample_lart_laplace(replace(RESPONSES, latency=None), key=KEY)

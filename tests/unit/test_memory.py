@@ -66,7 +66,7 @@ def test_laplace_needs_more_with_draws_but_not_with_chains(large):
 @pytest.mark.parametrize(
     ("free", "advice"),
     [
-        (8e8, "keep fewer draws, or ask for engine blocked, which would fit"),
+        (8e8, "keep fewer draws, or use engine blocked, which would fit"),
         (1e8, "keep fewer draws, no engine would fit"),
     ],
 )
