@@ -1,1 +1,1 @@
-"""Fast point estimators, one file each: `fit_x(responses, *, ...) → PointEstimate`."""
+"""Fast point estimators, one per file: `fit_x(responses, *, ...) → PointEstimate`."""

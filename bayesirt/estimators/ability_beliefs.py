@@ -1,4 +1,4 @@
-"""What answers say of each subject's abilities, given items or normal beliefs about them."""
+"""Normal approximations to posteriors of abilities, given items or normal beliefs about them."""
 
 import jax
 import jax.numpy as jnp
@@ -26,10 +26,10 @@ def ability_steps(
 ) -> Abilities:
     """Take Newton steps on every subject's abilities, all subjects at once.
 
-    Covariances become (AᵀE[W]A + Ω⁻¹)⁻¹; with `half`, precisions go half of the way: where items
-    are steep, W depends so much on the covariance that whole steps would swing to and fro. Items
-    that are not known, with covariances C, have E a aᵀ = â âᵀ + C_aa in place of â âᵀ, and E s a =
-    â E s - C_a (θ, 1) E w (Stein 1981).
+    Covariances become (AᵀE[W]A + Ω⁻¹)⁻¹. With `half`, precisions move half of the way: if items are
+    steep, W depends so strongly on the covariance that full steps would oscillate. For uncertain
+    items with covariances C, E a aᵀ = â âᵀ + C_aa replaces â âᵀ, and E s a = â E s - C_a (θ, 1) E w
+    (Stein 1981).
     """
     n = items.a.shape[1]
     squared = pairs(items.a, 1.0)
@@ -56,7 +56,7 @@ def ability_steps(
 def evidence(
     abilities: Abilities, population: Normal, log_likelihood: Float[Array, " subject"]
 ) -> Float[Array, " subject"]:
-    """Return a lower bound of each marginal log likelihood, from that expected over abilities."""
+    """Return a lower bound on each subject's marginal log likelihood from its expected one."""
     own = population.squares(abilities.mean)
     own += jnp.einsum("kl,ikl->i", population.precision, abilities.covariance)
     volume = jnp.linalg.slogdet(abilities.covariance)[1]
@@ -71,7 +71,7 @@ def abilities_given(
     abilities: Abilities,
     quadrature: Quadrature,
 ) -> tuple[Abilities, Float[Array, ""]]:
-    """Return abilities as if items were known, and a bound of the marginal log likelihood."""
+    """Return abilities with items treated as known, and a bound on the marginal log likelihood."""
     abilities = ability_steps(layout, items, population, abilities, quadrature, _LAST_STEPS)
     terms = expected_terms(layout, items, abilities, quadrature)
     of_subjects = terms.log_likelihood.sum(1, dtype=items.d.dtype)
@@ -87,11 +87,11 @@ def best_location(
     precisions: Float[Array, " coefficient"],
     unknown: Unknown = None,
 ) -> tuple[Float[Array, " ability"], Float[Array, " coefficient"]]:
-    """Return the shift of the abilities, and what d is regressed on the design by, at their best.
+    """Return the best shift of the abilities, and the coefficients c of d's regression.
 
-    Parameter expansion: EM alone creeps along both, where each subject's posterior holds it back.
-    They solve d + a shift = design c, with items' precision `weight` and those of c, and with the
-    shift about the mean of the abilities.
+    Parameter expansion: EM alone converges slowly along both, as each subject's posterior holds it
+    back. The least-squares problem is d + a shift = design c, with precision `weight` for items,
+    `precisions` for c, and the shift centred on the mean of the abilities.
     """
     n = items.a.shape[1]
     both = jnp.concatenate([-items.a, design], 1)

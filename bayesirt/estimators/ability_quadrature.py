@@ -1,4 +1,4 @@
-"""Each subject's ability integrated out, by nodes around where its own answers put it."""
+"""Abilities integrated out by adaptive quadrature around each subject's mode."""
 
 from functools import partial
 from typing import NamedTuple
@@ -15,34 +15,35 @@ from bayesirt.likelihood.family import Family, PredictorTerms
 _MODE_STEPS = 2
 _FARTHEST = 2.0
 _BLOCK_CELLS = 1 << 15
-"""Cells of a block of rows, each of which is evaluated at every node."""
+"""Cells per block of rows; each is evaluated at every node."""
 
 
 class PriorMoments(NamedTuple):
-    """A normal distribution for each ability, before its answers are seen."""
+    """Normal priors of the abilities."""
 
     mean: Float[Array, " subject"]
     variance: Float[Array, " subject"]
 
 
 class AbilityPosteriors(NamedTuple):
-    """What each subject's answers, given items, say of its ability."""
+    """Posteriors of the abilities given items."""
 
     log_likelihood: Float[Array, " subject"]  # log ∫ p(answers | θ) p(θ) dθ.
     mode: Float[Array, " subject"]
     mean: Float[Array, " subject"]
     variance: Float[Array, " subject"]
-    scale: Float[Array, " subject"]  # 1/√curvature at the mode: nodes lie at mode + scale x.
-    # Log posterior density at the nodes, up to the same constant everywhere.
+    scale: Float[Array, " subject"]  # 1/√curvature at the mode; nodes are at mode + scale x.
+    # Log posterior density at the nodes, up to a common constant.
     log_density: Float[Array, "subject node"]
 
 
 class ExpectedItemSums(NamedTuple):
-    """Expectations over the abilities' posteriors of what the cells say of each item."""
+    """Score and information of each item, expected over the abilities' posteriors."""
 
-    # Of a, d and what the family takes beside: by Fisher's identity the marginal likelihood's own.
+    # Score of a, d and the family's further parameters, which by Fisher's identity is that of the
+    # marginal likelihood.
     score: Float[Array, "coefficient item"]
-    # Of each pair of them, as if abilities were seen.
+    # Information about each pair of them, with abilities treated as observed.
     information: Float[Array, "coefficient coefficient item"]
 
 
@@ -58,7 +59,7 @@ def integrate_abilities(
 ) -> tuple[AbilityPosteriors, ExpectedItemSums]:
     """Integrate abilities out by adaptive Gauss-Hermite quadrature, one block of rows at a time.
 
-    Items are their a, d and what the family takes beside. Liu & Pierce 1994.
+    `items` are a, d and the family's further parameters. Liu & Pierce 1994.
     """
     block = _BLOCK_CELLS // (len(items) - 1) ** 2
     function = partial(_integrate_rows, family, n_nodes, dtype)
@@ -71,7 +72,7 @@ def integrate_abilities(
 
 
 def gauss_hermite(n_nodes: int, dtype: DTypeLike) -> tuple[Array, Array]:
-    """Return points x and log w + x²/2 of ∫ f dx = Σ w exp(x²/2) f(x), per √(2π)."""
+    """Return points x and log w + x²/2 for ∫ f dx = Σ w exp(x²/2) f(x), divided by √(2π)."""
     points, weights = np.polynomial.hermite_e.hermegauss(n_nodes)
     log_weights = np.log(weights) + points**2 / 2 - np.log(2 * np.pi) / 2
     return jnp.asarray(points, dtype), jnp.asarray(log_weights, dtype)
@@ -88,7 +89,7 @@ def _integrate_rows(
     *further: Array,
 ) -> tuple[AbilityPosteriors, ExpectedItemSums]:
     before, mode = rows
-    variance = jnp.where(before.variance > 0, before.variance, 1)  # rows that fill up a block
+    variance = jnp.where(before.variance > 0, before.variance, 1)  # 0 in padding rows
     slope, one = a.astype(dtype), jnp.ones(a.shape, dtype)
     own = tuple(layout.of_items(x.astype(dtype)) for x in further)
 
@@ -129,13 +130,13 @@ def _item_sums(
     nodes: Float[Array, "node subject"],
     dtype: DTypeLike,
 ) -> ExpectedItemSums:
-    """Return what cells say of items at each node, summed over nodes by their weights."""
+    """Return the sums for items, as weighted sums over nodes."""
 
     def expected(values: Array, power: int) -> Array:
         of_rows = (weights * nodes**power).astype(dtype)
         return jax.vmap(layout.over_subjects)(values, of_rows).sum(0).astype(nodes.dtype)
 
-    # Of each coefficient, its predictor and the power of θ that it comes with.
+    # The predictor of each coefficient, and the power of θ by which it is multiplied.
     of = [(0, 1), *((k, 0) for k in range(len(scores)))]
     pairs = {
         (i, j): expected(informations[k][m], power + other)

@@ -1,4 +1,4 @@
-"""Anchors: the few items of a benchmark that stand for all of it."""
+"""Anchors: a few items that represent a whole benchmark."""
 
 import warnings
 from dataclasses import dataclass
@@ -26,18 +26,18 @@ _N_DRAWS = 256
 
 @dataclass(frozen=True, eq=False)
 class Anchors:
-    """Items that stand for a benchmark, and how many of its items each stands for."""
+    """Items that represent a benchmark, with the share of it that each represents."""
 
-    # shape (anchor,). Among the items that they were chosen from, all different.
+    # shape (anchor,). Distinct indices into the items from which anchors were chosen.
     positions: NDArray[np.intp]
     weights: NDArray[np.float64]  # shape (anchor,). Shares of the benchmark, which sum to 1.
-    how: str  # The rule that chose them.
+    how: str  # The rule by which they were chosen.
 
     def __len__(self) -> int:
         return len(self.positions)
 
     def named(self, items: KnownItems) -> dict[str, float]:
-        """Return the weights by the names of the items that anchors were chosen from."""
+        """Return the weights by the names of the anchors."""
         names = (items.names[j] for j in self.positions)
         return dict(zip(names, self.weights.tolist(), strict=True))
 
@@ -50,7 +50,7 @@ def choose_anchors(
     key: Key,
     n_draws: int = _N_DRAWS,
 ) -> Anchors:
-    """Choose the items of a benchmark that new subjects shall answer.
+    """Choose the items of a benchmark that new subjects should answer.
 
     Parameters
     ----------
@@ -58,20 +58,21 @@ def choose_anchors(
         All items of one benchmark.
     n_anchors : int
     how : {"clusters", "random", "discrimination", "design", "information"}
-        Medoids of k-means on (a, d), which is the paper's; at random, all weights equal; the
-        largest slopes, of which the paper warns: alone they do not predict the benchmark well,
-        for they need not be like its other items; the smallest variance that the benchmark's
-        score is expected to have once anchors are answered; or the most information about
-        abilities.
+        "clusters": medoids of k-means on (a, d), as in the paper. "random": random items with
+        equal weights. "discrimination": the largest slopes; the paper warns that these alone do not
+        predict the benchmark well, as they need not resemble its other items. "design": the
+        smallest expected posterior variance of the benchmark's score. "information": the most
+        information about abilities.
     key : jax.random.key or int
     n_draws : int
-        Abilities drawn from the population for "design" and "information".
+        Number of abilities drawn from the population for "design" and "information".
 
     Returns
     -------
     Anchors
-        With "clusters" the weight is the share of items in the anchor's cluster; otherwise the
-        share of items whose (a, d) lie closest to the anchor's.
+        With "clusters" a weight is the share of items in the anchor's cluster; with "random" all
+        weights are equal; otherwise it is the share of items whose (a, d) are closest to the
+        anchor's.
 
     Raises
     ------
@@ -80,13 +81,13 @@ def choose_anchors(
 
     Notes
     -----
-    For abilities θ_t ~ N(0, I) and w_jt = p_j(θ_t) (1 - p_j(θ_t)), anchors A leave the covariance
-    V_t = (I + Σ_{j in A} w_jt a_j a_jᵀ)⁻¹, and the score, whose gradient is g_t = Σ_j w_jt a_j / J,
-    the variance g_tᵀ V_t g_t. "design" adds the item that lowers Σ_t g_tᵀ V_t g_t most, one after
-    another; "information" the one that raises Σ_t log det V_t⁻¹ most. The latter sum is monotone
-    and submodular, so that its greedy set reaches at least 1 - 1/e of what the best set does. The
-    former is not submodular in general: no such bound holds, only each single step is the best.
-    With the same names and key, the order of the items does not matter.
+    For abilities θ_t ~ N(0, I) and w_jt = p_j(θ_t) (1 - p_j(θ_t)), the posterior covariance given
+    anchors A is V_t = (I + Σ_{j in A} w_jt a_j a_jᵀ)⁻¹. The score has gradient
+    g_t = Σ_j w_jt a_j / J and hence variance g_tᵀ V_t g_t. "design" greedily adds the item that
+    lowers Σ_t g_tᵀ V_t g_t most; "information" the one that raises Σ_t log det V_t⁻¹ most. The
+    latter sum is monotone and submodular, so that the greedy set attains at least 1 - 1/e of the
+    optimum. The former is not submodular in general, so no such bound holds. With the same names
+    and key, the order of the items does not matter.
 
     References
     ----------
@@ -125,7 +126,7 @@ def choose_anchors(
 def expected_variance(
     items: KnownItems, positions: NDArray[np.intp], *, key: Array, n_draws: int = _N_DRAWS
 ) -> float:
-    """Return the variance of a benchmark's score that is expected once anchors are answered."""
+    """Return the expected posterior variance of a benchmark's score given answers to anchors."""
     theta = jax.random.normal(key, (n_draws, items.n_abilities), jnp.result_type(float))
     a = jnp.asarray(items.a, theta.dtype)
     p = jax.nn.sigmoid(theta @ a.T + jnp.asarray(items.d, theta.dtype))
@@ -142,12 +143,12 @@ def _check_number(items: KnownItems, n_anchors: int) -> None:
         raise ResponseError(f"`n_anchors` must be at least 1, got {n_anchors}")
     if n_anchors > len(items.names):
         raise ResponseError(
-            f"{n_anchors} anchors cannot be chosen from {len(items.names)} items; ask for fewer"
+            f"{n_anchors} anchors cannot be chosen from {len(items.names)} items; choose fewer"
         )
     if n_anchors < items.n_abilities:
         raise ResponseError(
-            f"{n_anchors} anchors cannot tell {items.n_abilities} abilities; ask for as many at "
-            f"least"
+            f"{n_anchors} anchors cannot determine {items.n_abilities} abilities; choose at least "
+            f"as many anchors as abilities"
         )
 
 
@@ -159,10 +160,10 @@ def _greedy(
     n_anchors: int,
     of_score: bool,
 ) -> Float[Array, " anchor"]:
-    """Return the items that help most, one after another.
+    """Return the most useful items in greedy order.
 
-    With the item's own v = V a and r = w / (1 + w aᵀv), answering it makes V - r v vᵀ of V: it
-    takes r (gᵀv)² from the score's variance and adds log(1 + w aᵀv) to the information.
+    With v = V a and r = w / (1 + w aᵀv) of an item, answering it changes V to V - r v vᵀ, reduces
+    the score's variance by r (gᵀv)² and adds log(1 + w aᵀv) to the information.
     """
     p = jax.nn.sigmoid(theta @ a.T + d)
     weights, squares = p * (1 - p), pairs(a, 2.0)
@@ -190,7 +191,7 @@ def _greedy(
 def _medoids(
     places: NDArray[np.float64], n_anchors: int, key: Array
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Return the item nearest to each centre of k-means, and the shares of the clusters."""
+    """Return the item nearest to each centre of k-means, and the clusters' shares of items."""
     labels, gaps = _clusters(places, n_anchors, key)
     chosen, sizes = [], []
     for label in np.unique(labels):
@@ -214,9 +215,9 @@ def _medoids(
 def _clusters(
     places: NDArray[np.float64], n_anchors: int, key: Array
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Return each item's cluster and its squared distance from the centre: the best of several.
+    """Return each item's cluster and squared distance from its centre, from the best of some runs.
 
-    Clusters may be fewer than asked for, where places stand several times.
+    There may be fewer clusters than requested if items coincide.
     """
     seeds = host_random(key).integers(np.iinfo(np.int32).max, size=_RESTARTS)
     n_clusters = min(n_anchors, len(np.unique(places, axis=0)))
@@ -232,7 +233,7 @@ def _clusters(
 
 
 def _shares_nearby(places: NDArray[np.float64], chosen: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return the share of items that lie closest to each anchor; an anchor stands for itself."""
+    """Return the share of items closest to each anchor; each anchor represents itself."""
     own = places[chosen]
     gaps = (places**2).sum(1)[:, None] + (own**2).sum(1) - 2 * places @ own.T
     nearest = gaps.argmin(1)

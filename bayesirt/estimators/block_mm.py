@@ -10,22 +10,22 @@ from bayesirt.likelihood.cell_sums import Layout
 from bayesirt.likelihood.family import Family
 
 _CURVATURE = 4.0
-"""n / w̄ of the logit: one over the bound on the information of a single trial."""
+"""n / w̄ for the logit: the inverse of the bound on the information of a single trial."""
 
 
 class MMState(NamedTuple):
-    """Where the iteration stands."""
+    """State of the iteration."""
 
     point: tuple[Array, Array, Array]
     score: Array  # s = y - n p at the point.
     loss: Float[Array, ""]
-    passes: Array  # Over the data so far.
+    passes: Array  # Passes over the data so far.
 
 
 def init_mm(
     layout: Layout, family: Family, prior: WeakPrior, point: tuple[Array, Array, Array]
 ) -> MMState:
-    """Return the state at a start."""
+    """Return the initial state."""
     terms = family.terms(layout.predictor(*point), layout.successes, layout.trials)
     loss = -terms.log_likelihood.sum() + prior.loss(*point)
     return MMState(point, terms.score, loss, jnp.array(1))
@@ -34,9 +34,9 @@ def init_mm(
 def mm_step(layout: Layout, family: Family, prior: WeakPrior, state: MMState) -> MMState:
     """Update a, then d, then θ, each by weighted least squares on the same working response.
 
-    The working response is Ỹ = η + 4 s/n on observed cells with weights n, so every sum of n Ỹ is a
-    sum of n η, which is linear in the parameters, and of 4 s: Ỹ itself is never formed. A prior of
-    precision λ adds 4λ to the weights, as the surrogate's curvature is a quarter.
+    The working response is Ỹ = η + 4 s/n on observed cells with weights n. Every sum of n Ỹ is a
+    sum of n η, which is linear in the parameters, plus a sum of 4 s, so Ỹ itself is never formed. A
+    prior of precision λ adds 4λ to the weights, as the surrogate's curvature is a quarter.
     """
     theta, a, d = state.point
     n, s = layout.trials, _CURVATURE * state.score

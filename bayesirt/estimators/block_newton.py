@@ -1,4 +1,4 @@
-"""Block-wise Newton steps that never raise the loss."""
+"""Block-wise Newton steps that never increase the loss."""
 
 from functools import partial
 from typing import NamedTuple
@@ -20,12 +20,12 @@ Point = tuple[Array, Array, Array]
 
 
 class NewtonState(NamedTuple):
-    """Where the iteration stands."""
+    """State of the iteration."""
 
     point: Point
     sums: CellSums  # At the point.
     loss: Float[Array, ""]
-    passes: Array  # Over the data so far.
+    passes: Array  # Passes over the data so far.
 
 
 def init_newton(
@@ -35,7 +35,7 @@ def init_newton(
     point: Point,
     dtype: DTypeLike | None = None,
 ) -> NewtonState:
-    """Return the state at a start; `dtype` is that of `cell_sums`."""
+    """Return the initial state; `dtype` is passed to `cell_sums`."""
     sums = cell_sums(layout, family, *point, dtype=dtype)
     return NewtonState(point, sums, sums.subject_loss.sum() + prior.loss(*point), jnp.array(1))
 
@@ -47,11 +47,11 @@ def newton_step(
     state: NewtonState,
     dtype: DTypeLike | None = None,
 ) -> NewtonState:
-    """Update all subjects at once, then all items at once, then slide along the flat directions.
+    """Update all subjects at once, then all items at once, then move along the flat directions.
 
-    Given the items, subjects are independent of each other, and the other way round. So the step of
-    each is halved on its own until its own loss does not rise, but by rounding. The pass that
-    checks one block also brings the sums that the other needs: two passes an iteration.
+    Given the items, subjects are independent of each other, and vice versa. So each step is halved
+    separately until its loss does not increase, except by rounding. The pass that checks one block
+    also computes the sums for the other, so an iteration takes two passes.
     """
     (theta, a, d), sums, _, passes = state
     evaluate = partial(cell_sums, layout, family, dtype=dtype)
@@ -96,7 +96,7 @@ def newton_step(
 def item_direction(
     items: Float[Array, "2 item"], sums: CellSums, prior: WeakPrior
 ) -> Float[Array, "2 item"]:
-    """Return the way from (a, d) to the minimum of each item's quadratic over a ≥ 0."""
+    """Return the step from (a, d) to the minimum of each item's quadratic over a ≥ 0."""
     a, d = items
     tiny = jnp.finfo(a.dtype).tiny
     g_a, g_d = sums.a_score - prior.a_precision * a, sums.d_score - prior.d_precision * d
@@ -108,9 +108,9 @@ def item_direction(
 
 
 def _slide(point: Point, sums: CellSums, prior: WeakPrior) -> tuple[Point, CellSums]:
-    """Minimise the prior along θ → s θ + c, which the likelihood does not see.
+    """Minimise the prior along θ → s θ + c, which leaves the likelihood unchanged.
 
-    Who has no answers stays.
+    Subjects without answers are not shifted.
     """
     theta, a, d = point
     asked = sums.subject_loss > 0

@@ -1,8 +1,9 @@
 """cBMM: the 2PL by constrained block minimisation (Qu et al., 2026).
 
-Two steps share one loss and its fixed points. ``step="mm"`` is the paper's Algorithm 1, which
-divides each block's score by a bound on its information. ``step="newton"`` divides by the
-information itself and comes near the optimum in an order of magnitude fewer passes over the data.
+Both kinds of step have the same loss and fixed points. ``step="mm"`` is the paper's Algorithm 1,
+which divides each block's score by a bound on its information. ``step="newton"`` divides by the
+information itself and gets close to the optimum in an order of magnitude fewer passes over the
+data.
 """
 
 from collections.abc import Callable
@@ -46,7 +47,7 @@ Start = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
 
 class _Step(NamedTuple):
-    """A step, compiled, with the defaults that belong to it."""
+    """A compiled step with its defaults."""
 
     init: Callable[..., Any]
     step: Callable[..., Any]
@@ -75,10 +76,10 @@ _STEPS = {
 _SUMS: Any = jax.jit(cell_sums, static_argnums=1)
 
 _COARSE_TOL = 1e-7
-"""Large matrices are first fitted with cells in 32 bits, which are four times as fast as 64."""
+"""Tolerance of a first phase for large matrices in 32 bits, which is four times as fast as 64."""
 
 _Phase = tuple[dict[str, Any], float]
-"""Options of init and step, and the tolerance until which they are used."""
+"""Options of init and step, and the tolerance up to which they are used."""
 
 
 def fit_cbmm(
@@ -100,22 +101,22 @@ def fit_cbmm(
     step : {"newton", "mm"}
         ``"mm"`` is Algorithm 1 of Qu et al. (2026): random start, no prior, tol 1e-4.
     prior : WeakPrior, optional
-        Keeps the optimum finite where an item or subject is all right or all wrong; by default
+        Keeps the optimum finite if an item or subject is all right or all wrong; by default
         `WeakPrior()` for Newton and `FLAT` for MM.
     temperature : float
         σ in p = sigmoid(η/σ); it scales a and d.
     start : {"logits", "random"} or (theta, a, d), optional
         Logits of the row and column means, the paper's random start, or arrays.
     key : jax.random.key or int, optional
-        Needed by the random start.
+        Needed for the random start.
     tol : float, optional
-        Stop when the loss changes by at most this share of itself.
+        Stop when the relative change of the loss is at most this.
     max_iterations : int
 
     Returns
     -------
     PointEstimate
-        θ has mean 0 and standard deviation 1; a and d are moved so that η stays.
+        θ has mean 0 and standard deviation 1; a and d are transformed accordingly.
 
     Raises
     ------
@@ -177,7 +178,7 @@ def _layout(responses: Responses, step: str) -> Layout | RowBlocks | StoredLayou
 
 
 def _with_room(layout: DenseLayout, point: Point) -> tuple[DenseLayout, Point]:
-    """Fill up a small table; without answers, θ = a = d = 0 is where the prior has its mode."""
+    """Pad a small table; the padding starts at θ = a = d = 0, its optimum without answers."""
     filled = filled_up(*layout)
     sizes = (filled.shape[0], filled.shape[1], filled.shape[1])
     theta, a, d = (host(np.pad(x, (0, n - len(x)))) for x, n in zip(point, sizes, strict=True))
@@ -197,7 +198,7 @@ def _descend(
     phases: list[_Phase],
     max_iterations: int,
 ) -> tuple[Point, Iterations, int]:
-    """Go down in each phase's precision until its tolerance is met; count the passes."""
+    """Minimise the loss in each phase's precision up to its tolerance; count the passes."""
     runs: list[Iterations] = []
     passes = 0
     for precision, tol in phases:
@@ -241,7 +242,7 @@ def _parameters(
     scale: float,
     temperature: float,
 ) -> xr.Dataset:
-    """Return the standardised estimate and its errors; the prior is on the scale before."""
+    """Return the standardised estimate and its errors; the prior is on the unstandardised scale."""
     own_prior = WeakPrior(
         scale**2 * prior.theta_precision, prior.a_precision / scale**2, prior.d_precision
     )

@@ -1,7 +1,7 @@
-"""What each cell says, expected over normal beliefs about its subject and its item.
+"""Expected log likelihood, score and information of cells, given normal beliefs.
 
-The linear predictor of a cell is then taken as normal too, and expectations are sums over the few
-nodes of a Gauss-Hermite quadrature.
+The linear predictor of a cell is treated as normal, too, and expectations are sums over a few nodes
+of a Gauss-Hermite quadrature.
 """
 
 import operator
@@ -20,13 +20,13 @@ from bayesirt.likelihood.family import CellTerms
 
 _FEW_NODES, _NODES = 3, 5
 _LARGE = 1 << 18
-"""More cells than this are computed in 32 bits."""
+"""With more cells than this, they are computed in 32 bits."""
 _MANY_ITEMS = 200
-"""From here on little is left of abilities to integrate over, and few nodes do."""
+"""From this number of items on, abilities are so well determined that few nodes suffice."""
 
 
 class Quadrature(NamedTuple):
-    """Nodes of each cell's expectation, and the dtype in which cells are computed.
+    """Number of nodes for each cell's expectation, and the dtype in which cells are computed.
 
     Sums over cells have the dtype of the parameters.
     """
@@ -36,7 +36,7 @@ class Quadrature(NamedTuple):
 
 
 def usual_quadrature(layout: DenseLayout, n_nodes: int | None) -> Quadrature:
-    """Return 5 nodes, or 3 from 200 items on; 32 bits beyond a quarter of a million cells."""
+    """Return 5 nodes, or 3 from 200 items on, and 32 bits beyond a quarter of a million cells."""
     large = layout.trials.size > _LARGE
     if n_nodes is None:
         n_nodes = _FEW_NODES if layout.shape[1] >= _MANY_ITEMS else _NODES

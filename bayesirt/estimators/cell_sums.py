@@ -1,4 +1,4 @@
-"""One pass over the data: all sums that block-wise steps on (θ, a, d) need."""
+"""All sums over cells that block-wise steps on (θ, a, d) need, in one pass over the data."""
 
 from functools import partial
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from bayesirt.likelihood.host_arrays import host
 
 
 class CellSums(NamedTuple):
-    """Loss, score and information of each subject and each item, at one point."""
+    """Loss, score and information of each subject and each item at one point."""
 
     # -Σ_j ℓ, Σ_j s a and Σ_j w a².
     subject_loss: Float[Array, " subject"]
@@ -55,7 +55,7 @@ def cut_sums(sums: CellSums, n_subjects: int, n_items: int) -> CellSums:
 def _sums_of_rows(
     family: Family, dtype: DTypeLike, layout: Layout, *point: Array
 ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-    """Return the sums of each subject, and those of each item over the layout's subjects."""
+    """Return the sums of each subject, and the sums of each item over the layout's subjects."""
     theta, a, d = (x.astype(dtype) for x in point)
     terms = family.terms(layout.predictor(theta, a, d), layout.successes, layout.trials)
     each_subject, each_item = jnp.ones_like(theta), jnp.ones_like(a)
@@ -76,9 +76,9 @@ def _sums_of_rows(
 
 
 def same_predictor(sums: CellSums, shift: Float[Array, ""], scale: Float[Array, ""]) -> CellSums:
-    """Return the sums after θ → scale θ + shift with a and d moved so that η stays.
+    """Return the sums after θ → scale θ + shift, with a and d transformed such that η is unchanged.
 
-    ℓ, s and w of every cell stay what they are, so no pass is needed.
+    ℓ, s and w of every cell do not change, so no pass over the data is needed.
     """
     return sums._replace(
         theta_score=sums.theta_score / scale,

@@ -1,7 +1,7 @@
-"""The share of abilities' variance that lies between clusters, where abilities are normal.
+"""The share of the variance of normally distributed abilities that is between clusters.
 
-An ability is its cluster's, γ ~ N(0, κ), and a part of its own, N(0, 1 - κ). With γ integrated out,
-all that is said here of κ is sums over clusters.
+An ability is the sum of its cluster's γ ~ N(0, κ) and an individual part N(0, 1 - κ). With γ
+integrated out, the density of κ depends on sums over clusters only.
 """
 
 from collections.abc import Callable
@@ -14,12 +14,12 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
 _LOGITS = (-12.0, 12.0, 321)
-"""From where to where logits of shares are looked at, and at how many points."""
+"""Grid of the logits of shares: first, last, number of points."""
 _APART = (_LOGITS[1] - _LOGITS[0]) / (_LOGITS[2] - 1)
 
 
 class Products(NamedTuple):
-    """Of abilities and of 1, by the inverse of abilities' covariance, for each draw."""
+    """Quadratic forms of abilities and ones in the abilities' inverse covariance, for each draw."""
 
     squares: Float[Array, " draw"]  # θᵀ Σ⁻¹ θ
     sums: Float[Array, " draw"]  # 1ᵀ Σ⁻¹ θ
@@ -29,11 +29,11 @@ class Products(NamedTuple):
 def share_density(
     codes: Int[ArrayLike, " subject"], n_clusters: int, theta: Float[Array, "*ability subject"]
 ) -> Callable[[Array], Array]:
-    """Return the log density of logit κ given θ, whatever the clusters' abilities.
+    """Return the log density of logit κ given θ, with the clusters' abilities integrated out.
 
-    Several abilities do not depend on each other. The θ of a cluster of n subjects are normal with
-    variance 1 and covariance κ: their mean has variance κ + (1 - κ)/n, and their n - 1 contrasts
-    within have variance 1 - κ.
+    Several abilities are independent. The θ of a cluster of n subjects are normal with variance 1
+    and covariance κ: their mean has variance κ + (1 - κ)/n, and their n - 1 contrasts have variance
+    1 - κ.
     """
     codes = jnp.asarray(codes)
     n, sums = _by_cluster(theta, codes, n_clusters)
@@ -58,7 +58,7 @@ def expected_share(
     cluster: Int[Array, " subject"],
     n_clusters: int,
 ) -> Float[Array, ""]:
-    """Return the share to expect where abilities are seen with noise of known variance."""
+    """Return the posterior mean of the share given abilities with noise of known variance."""
 
     def log_density(share: Array) -> Array:
         weight = 1 / (1 - share + noise)
@@ -80,7 +80,7 @@ def draw_shares(
     n_clusters: int,
     key: Array,
 ) -> Float[Array, " draw"]:
-    """Draw a share given the abilities of each draw, near enough."""
+    """Draw a share given the abilities of each draw, approximately."""
 
     def one(given: tuple[Array, Array]) -> Array:
         return near_share(given[0], share_density(cluster, n_clusters, given[1]))[0]
@@ -91,7 +91,7 @@ def draw_shares(
 def near_share(
     key: Array, log_density: Callable[[Array], Array]
 ) -> tuple[Float[Array, ""], Callable[[Array], Array]]:
-    """Draw a logit by a density at the points, even between them; return this log density too."""
+    """Draw a logit from a piecewise constant density on the grid; also return its log density."""
     point_key, between_key = jax.random.split(key)
     logits = jnp.linspace(*_LOGITS)
     heights = jax.vmap(log_density)(logits)
@@ -128,7 +128,7 @@ def products(
     cluster: Int[Array, " subject"],
     n_clusters: int,
 ) -> Products:
-    """Return the products that the prior of all abilities has."""
+    """Return the quadratic forms that occur in the prior of all abilities."""
     size, sums = _by_cluster(theta, cluster, n_clusters)
     whole = 1 / (1 - share[:, None] + size * share[:, None])
     shared = (share[:, None] * whole * sums**2).sum(1)
@@ -137,6 +137,6 @@ def products(
 
 
 def _by_cluster(theta: Array, cluster: Array, n_clusters: int) -> tuple[Array, Array]:
-    """Return how many subjects clusters have, and the sums of their abilities in each draw."""
+    """Return the number of subjects in each cluster, and their sums of abilities in each draw."""
     size = jnp.bincount(cluster, length=n_clusters)
     return size, jax.ops.segment_sum(theta.T, cluster, n_clusters).T

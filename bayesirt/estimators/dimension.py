@@ -1,4 +1,4 @@
-"""How many abilities the answers tell apart, by predicting answers that were kept back."""
+"""The number of abilities, chosen by predicting held-out answers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,15 +27,15 @@ from bayesirt.random_keys import Key, as_key, host_random
 
 _NODES = 15
 _NO_EVIDENCE = 1.0
-"""In log score over all held-out cells: a likelihood ratio of e says nothing, however sure."""
+"""Difference in total log score that counts as no evidence: a likelihood ratio of e."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DimensionChoice:
-    """How well each number of abilities predicts, and the smallest that is as good as the best."""
+    """Predictive performance of each number of abilities, and the smallest that is sufficient."""
 
-    n_abilities: int  # The choice.
-    candidates: tuple[int, ...]  # In rising order.
+    n_abilities: int  # The chosen number.
+    candidates: tuple[int, ...]  # In ascending order.
     # shape (candidate, subject). Log predictive probability of each subject's held-out answers.
     log_scores: NDArray[np.float64]
     n_held_out: int  # Cells that were held out, each once.
@@ -46,10 +46,10 @@ class DimensionChoice:
 
     @property
     def summary(self) -> pd.DataFrame:
-        """One row a number of abilities.
+        """One row per number of abilities.
 
-        `log_score` is summed over cells and `per_cell` their mean; `behind_best` is what it falls
-        short of the best by, and `se` the standard error of that over subjects.
+        `log_score` is the sum over cells and `per_cell` their mean; `behind_best` is the difference
+        from the best log score, and `se` its standard error over subjects.
         """
         totals = self.log_scores.sum(1)
         behind, errors = _behind(self.log_scores)
@@ -63,7 +63,7 @@ class DimensionChoice:
         return pd.DataFrame(columns, index=pd.Index(self.candidates, name="n_abilities"))
 
     def to_text(self) -> str:
-        """Return the conclusion in a sentence."""
+        """Return the choice in one sentence."""
         best = self.candidates[int(self.log_scores.sum(1).argmax())]
         noun = "ability" if self.n_abilities == 1 else "abilities"
         if best == self.n_abilities:
@@ -86,19 +86,19 @@ def choose_dimension(
     max_iterations: int = 100,
     progress: bool = False,
 ) -> DimensionChoice:
-    """Choose the number of abilities whose predictions of held-out answers are good enough.
+    """Choose the number of abilities by cross-validation on held-out answers.
 
     Parameters
     ----------
     responses : Responses
     key : jax.random.key or int
-        Says which cells are held out together.
+        Determines the folds.
     candidates : sequence of int
-        Numbers of abilities.
+        Numbers of abilities to compare.
     folds : int
-        Each observed cell, with all its trials, is held out once; the others fit the model.
+        Number of folds. Each observed cell, with all its trials, is held out once.
     tolerance, max_iterations
-        As in `bayesirt.estimators.mirt.fit_mirt`.
+        As for `fit_mirt`.
     progress : bool
         Show a progress bar, if stderr is a terminal.
 
@@ -106,7 +106,7 @@ def choose_dimension(
     -------
     DimensionChoice
         The smallest number whose log score is within one standard error of the best, or within 1.
-        The error is of the difference, summed over subjects as independent draws.
+        The standard error is that of the difference, with subjects as independent draws.
 
     Raises
     ------
@@ -120,9 +120,8 @@ def choose_dimension(
 
     Notes
     -----
-    The predictive probability integrates a cell's linear predictor over the normal posterior of the
-    subject's abilities and over what the answers leave open of the item, as normal too, by
-    Gauss-Hermite quadrature.
+    The predictive probability integrates a cell's linear predictor over the normal posteriors of
+    the subject's abilities and of the item's parameters by Gauss-Hermite quadrature.
 
     References
     ----------
@@ -159,7 +158,7 @@ def choose_dimension(
 def fit_kept(
     kept: DenseLayout, n_abilities: int, *, tolerance: float, max_iterations: int
 ) -> tuple[Items, Beliefs]:
-    """Return what the answers that stay say of items and abilities, each for all of the other."""
+    """Fit items and abilities to the answers that are not held out."""
     state, _ = climbed(
         kept,
         usual_quadrature(kept, None),
@@ -178,7 +177,7 @@ def log_scores(held: DenseLayout, items: Items, beliefs: Beliefs) -> Float[Array
 def cell_log_scores(
     held: DenseLayout, items: Items, beliefs: Beliefs
 ) -> Float[Array, "subject item"]:
-    """Return the log predictive probability of the answers in each cell, 0 without trials."""
+    """Return the log predictive probability of each cell's answers, 0 without trials."""
     mean, variance = predictor(items, *beliefs)
     spread = jnp.sqrt(variance)
     points, weights = np.polynomial.hermite_e.hermegauss(_NODES)
@@ -200,17 +199,17 @@ def cell_log_scores(
 def _check(responses: Responses, counts: tuple[int, ...], folds: int) -> None:
     if not counts or not (counts[0] >= 1 and counts[-1] < responses.n_items):
         raise ResponseError(
-            f"candidates must be from 1 to {responses.n_items - 1}, one below the number of items, "
-            f"got {_listed(counts) or 'none'}"
+            f"candidates must be from 1 to {responses.n_items - 1}, below the number of items, got "
+            f"{_listed(counts) or 'none'}"
         )
     if not 2 <= folds <= responses.n_observed:
-        raise ResponseError(f"`folds` must be 2 or more, and no more than cells, got {folds}")
+        raise ResponseError(f"`folds` must be 2 or more and at most one per cell, got {folds}")
 
 
 def held_out_folds(
     responses: Responses, whole: DenseLayout, folds: int, key: Array
 ) -> Iterator[tuple[DenseLayout, DenseLayout]]:
-    """Return the cells that stay and those that are held out, for each fold."""
+    """Yield the kept and the held-out cells of each fold."""
     subject, item, *_ = responses.cells.listed()
     order = host_random(key).permutation(len(subject))
     fold = np.full(whole.shape, -1, np.int8 if folds < 128 else np.int32)
@@ -225,7 +224,7 @@ def held_out_folds(
 
 
 def _behind(scores: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what each candidate falls short of the best by, and the standard errors."""
+    """Return each candidate's difference from the best, and its standard error."""
     short = scores[scores.sum(1).argmax()] - scores
     return short.sum(1), short.std(1, ddof=1) * np.sqrt(scores.shape[1])
 

@@ -1,4 +1,4 @@
-"""Items that were calibrated before and stay as they are."""
+"""Calibrated items whose parameters are held fixed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,20 +14,22 @@ from bayesirt.point_estimate import PointEstimate
 
 @dataclass(frozen=True, eq=False)
 class KnownItems:
-    """Calibrated items, whose parameters stay as they are.
+    """Calibrated items whose parameters are held fixed.
 
     Attributes
     ----------
     names : tuple of str
     a : float array, shape (item, ability)
+        Slopes.
     d : float array, shape (item,)
+        Intercepts.
     covariance : float array, shape (item, ability + 1, ability + 1)
-        Of the errors of each item's (a, d); zeros where they are taken as exact.
+        Error covariance of each item's (a, d); zeros if they are treated as exact.
 
     Raises
     ------
     ResponseError
-        If names are duplicated, shapes differ, or a number is not finite.
+        If names are duplicated, shapes disagree, or a value is not finite.
 
     Examples
     --------
@@ -49,7 +51,7 @@ class KnownItems:
             values = getattr(self, name)
             if values.shape != shape:
                 raise ResponseError(
-                    f"`{name}` of {n} known items has shape {values.shape}; it must be {shape}"
+                    f"`{name}` of {n} known items has shape {values.shape}, expected {shape}"
                 )
             if not np.isfinite(values).all():
                 item = self.names[int(np.argwhere(~np.isfinite(values))[0][0])]
@@ -64,7 +66,7 @@ class KnownItems:
 
     @classmethod
     def from_estimate(cls, point: PointEstimate) -> "KnownItems":
-        """Return the items of an estimate by `fit_mirt` or `calibrate_items`."""
+        """Return the items of an estimate from `fit_mirt` or `calibrate_items`."""
         names = tuple(map(str, point.parameters["item"].values))
         return cls(names, *(point[name] for name in ("a", "d", "item_covariance")))
 
@@ -79,8 +81,8 @@ class KnownItems:
 
         Notes
         -----
-        Covariances are each item's own: what the draws share between items, such as where the scale
-        of the abilities lies, is in each of them, and is not known to be shared.
+        Covariances are kept within items only. Uncertainty that items share, such as that of the
+        abilities' scale, is included in each of them as if it were independent.
 
         Examples
         --------
@@ -90,14 +92,14 @@ class KnownItems:
         array([[[2., 2.],
                 [2., 2.]]])
 
-        Of a posterior by `sample_mirt`: ``from_draws(posterior.items, posterior.draws("a"),
+        For a posterior from `sample_mirt`: ``from_draws(posterior.items, posterior.draws("a"),
         posterior.draws("d"))``.
         """
         a, d = np.asarray(a, np.float64), np.asarray(d, np.float64)
         if a.ndim != 3 or d.shape != a.shape[:2] or len(d) < 2:
             raise ResponseError(
-                f"draws of slopes and intercepts have shapes {a.shape} and {d.shape}; they must be "
-                f"(sample, item, ability) and (sample, item), with two samples at least"
+                f"draws of slopes and intercepts have shapes {a.shape} and {d.shape}; expected "
+                f"(sample, item, ability) and (sample, item), with at least two samples"
             )
         both = np.concatenate([a, d[:, :, None]], 2)
         centre = both.mean(0)
@@ -106,17 +108,17 @@ class KnownItems:
         return cls(tuple(map(str, names)), centre[:, :-1], centre[:, -1], covariance)
 
     def select(self, positions: NDArray[np.intp]) -> "KnownItems":
-        """Return some of the items, in the order of their positions."""
+        """Return the items at the given positions."""
         names = tuple(self.names[j] for j in positions)
         return KnownItems(names, self.a[positions], self.d[positions], self.covariance[positions])
 
     def within(self, responses: Responses) -> tuple["KnownItems", NDArray[np.intp]]:
-        """Return the items that were answered, and where they stand in responses."""
+        """Return the known items among the responses, and their positions there."""
         place = {name: j for j, name in enumerate(self.names)}
         found = np.flatnonzero([name in place for name in responses.items])
         if not len(found):
             raise ResponseError(
                 f"none of the {len(self.names)} known items is among the {responses.n_items} items "
-                f"of the responses; let subjects answer known items too, under the same names"
+                f"of the responses; subjects must also answer known items, under the same names"
             )
         return self.select(np.array([place[responses.items[j]] for j in found])), found

@@ -1,4 +1,4 @@
-"""Fixed-parameter calibration (FPC): new items on the scale of items that stay as they are."""
+"""Fixed-parameter calibration (FPC): new items on the scale of items that are held fixed."""
 
 from functools import partial
 from typing import get_args
@@ -39,54 +39,54 @@ def calibrate_items(
     max_iterations: int = 200,
     n_nodes: int | None = None,
 ) -> PointEstimate:
-    """Fit new items to the scale of known ones, from subjects that answered both.
+    """Calibrate new items on the scale of known ones, from subjects that answered both.
 
     Parameters
     ----------
     responses : Responses
-        Of reference subjects, to anchors (the known items among them) and to new items (all the
+        Answers of reference subjects to anchors (the known items among them) and to new items (all
         others). Subjects without answers to anchors are allowed.
     known : KnownItems
-        They stay as they are to the last bit.
+        Known items; their parameters are not changed.
     population : {"estimated", "standard"}
-        Mean and covariance of the reference subjects' abilities are estimated, for they may be
-        abler than those that the scale was made with; or are 0 and the identity.
+        Whether the mean and covariance of the reference subjects' abilities are estimated, as these
+        may differ from the subjects with whom the scale was made, or are 0 and the identity.
     tolerance : float, optional
-        Stop when the loss changes by at most this share of itself; by default 1e-6, or what the
+        Stop when the relative change of the loss is at most this; by default 1e-6, or what the
         number format allows.
     max_iterations : int
-        Each of three EM steps.
+        Most iterations, of three EM steps each.
     n_nodes : int, optional
         Quadrature nodes of each cell's linear predictor; by default 5, or 3 from 200 items on.
 
     Returns
     -------
     PointEstimate
-        As by `fit_mirt`, over all items of the responses in their order; ``known`` says which were.
-        ``population_mean`` and ``population_covariance`` are of the abilities. The setting
+        As from `fit_mirt`, for all items of the responses in their order; ``known`` marks the known
+        ones. ``population_mean`` and ``population_covariance`` describe the abilities. The setting
         ``n_without_anchors`` counts subjects that answered no known item.
 
     Raises
     ------
     ResponseError
-        If there are fewer anchors than abilities, no new items, or a new item was answered by no
-        subject that answered an anchor.
+        If there are fewer anchors than abilities, there are no new items, or a new item was
+        answered by no subject that answered an anchor.
 
     Warns
     -----
     ConvergenceWarning
-        If the loss still changes at the end.
+        If the iteration has not converged.
 
     Notes
     -----
-    Variational EM with all known items held fixed and the abilities' population updated in each
-    step. New (a, d) are normal, with a mean and covariance that are learnt from them and pulled to
-    those of the known items as by K + 2 more items. What is not known of new items counts where
-    abilities are estimated: slopes alone, pulled to their mean, would let the abilities' spread
-    grow to make up for it, and few anchors hold little against that. The covariance of new items
-    is that of all of them and the population together, with what is not known of the known items
-    carried over by the delta method: ∂(new)/∂(known) = I⁻¹ C, for the observed information I and
-    the covariance C of the complete data's scores.
+    Variational EM with known items held fixed and the abilities' population updated in each step.
+    New (a, d) are normal, with mean and covariance learned from them and shrunk towards those of
+    the known items with a weight of K + 2 items. The uncertainty of new items is taken into account
+    when abilities are estimated: otherwise the shrinkage of slopes towards their mean would let the
+    abilities' spread grow, which a few anchors hardly prevent. The covariance of new items comes
+    from the information about all of them and the population together. The uncertainty of the known
+    items is propagated by the delta method: ∂(new)/∂(known) = I⁻¹ C, for the observed information I
+    and the covariance C of the complete data's scores.
 
     References
     ----------
@@ -151,7 +151,7 @@ def _check_linked(
     at_known: NDArray[np.intp],
     at_new: NDArray[np.intp],
 ) -> int:
-    """Return how many subjects answered no anchor, or refuse what cannot be calibrated."""
+    """Return the number of subjects without anchors; refuse data that cannot be calibrated."""
     if not len(at_new):
         raise ResponseError(
             f"all {responses.n_items} items of the responses are known; there are no new items to "
@@ -159,8 +159,8 @@ def _check_linked(
         )
     if len(at_known) < anchors.n_abilities:
         raise ResponseError(
-            f"{len(at_known)} known items cannot hold the scale of {anchors.n_abilities} abilities;"
-            f" let reference subjects answer as many at least"
+            f"{len(at_known)} known items cannot determine the scale of {anchors.n_abilities} "
+            f"abilities; let reference subjects answer at least as many known items"
         )
     trials = responses.cells.matrices()[1] > 0
     linked = trials[:, at_known].any(1)
@@ -182,7 +182,7 @@ def _table(
     covariance: NDArray[np.float64],
     abilities: Abilities,
 ) -> xr.Dataset:
-    """Return the named parameters, with known items as they were."""
+    """Return the named parameters, with known items unchanged."""
     n_items, n = responses.n_items, anchors.n_abilities
     is_known = np.zeros(n_items, bool)
     is_known[at_known] = True

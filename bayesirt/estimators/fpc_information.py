@@ -1,4 +1,4 @@
-"""Fixed-parameter calibration: what is known of new items, known ones being estimates too."""
+"""Fixed-parameter calibration: covariances of new items, given uncertain known ones."""
 
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from bayesirt.estimators.observed_information import (
 from bayesirt.likelihood.cell_sums import DenseLayout
 
 MOST_TOGETHER = 1800
-"""Parameters of new items whose errors are computed together."""
+"""Most parameters of new items whose errors are computed together."""
 
 
 def new_item_covariance(
@@ -35,11 +35,11 @@ def new_item_covariance(
     *,
     estimated: bool,
 ) -> NDArray[np.float64]:
-    """Return the covariance of each new item's (a, d), with what is not known of the known ones.
+    """Return the covariance of each new item's (a, d), including the known items' uncertainty.
 
-    The layout has new items first, then known ones; `items` are the new ones and `prior` is theirs,
-    taken as known; `population` is of abilities. New items beyond `MOST_TOGETHER` parameters form
-    groups, and each group is as if the other groups were known.
+    The layout has new items first, then known ones; `items` are the new ones with their `prior`,
+    which is treated as known; `population` is that of abilities. New items with more than
+    `MOST_TOGETHER` parameters are split into groups; each is treated as if the others were known.
     """
     n_new, size = items.both.shape
     dtype = items.d.dtype
@@ -63,7 +63,7 @@ def new_item_covariance(
 
 
 class _Across(NamedTuple):
-    """Sums over subjects of the covariances of scores: of new items and population with all."""
+    """Sums over subjects of score covariances of new items and population with all parameters."""
 
     n_new: int
 
@@ -79,10 +79,10 @@ class _Across(NamedTuple):
 def _population_roots(
     population: Normal, abilities: Abilities, estimated: bool
 ) -> Float[Array, "subject parameter ability"]:
-    """Return score roots of mean and log covariance of the population, in its own axes.
+    """Return score roots of the population's mean and log covariance, in its own axes.
 
-    With z = C⁻¹(θ - μ) for Ω = C Cᵀ, the scores are z and, of the logarithm of Ω, z_k z_l for k ≠ l
-    and (z_k² - 1) / 2.
+    With z = C⁻¹(θ - μ) for Ω = C Cᵀ, the scores are z and, for the logarithm of Ω, z_k z_l for
+    k ≠ l and (z_k² - 1) / 2.
     """
     n_subjects, n = abilities.mean.shape
     if not estimated:
@@ -98,7 +98,7 @@ def _population_roots(
 
 
 def _roots_of(covariance: Float[Array, "item p p"]) -> Float[Array, "item p p"]:
-    """Return F with F Fᵀ the covariance, which may be 0 in some direction."""
+    """Return F with F Fᵀ the covariance, which may be singular."""
     values, vectors = jnp.linalg.eigh(covariance)
     return vectors * jnp.sqrt(jnp.maximum(values, 0))[:, None, :]
 

@@ -1,4 +1,4 @@
-"""Fixed-parameter calibration: what answers say of new items and of the abilities, in turn."""
+"""Fixed-parameter calibration: EM steps on new items and abilities."""
 
 from typing import Any, Literal, NamedTuple
 
@@ -33,7 +33,7 @@ _OF_ITEMS = ("score", "information", "of_items")
 
 
 class Usual(NamedTuple):
-    """What new items are pulled to, as by `weight` more items: mean and spread of known (a, d)."""
+    """Mean and covariance of known (a, d), to which new items shrink as with `weight` items."""
 
     centre: Float[Array, " parameter"]
     covariance: Float[Array, "parameter parameter"]
@@ -41,10 +41,10 @@ class Usual(NamedTuple):
 
 
 class FPCParameters(NamedTuple):
-    """All that is estimated and belongs to no single subject.
+    """All estimated parameters except those of single subjects.
 
-    New items, the mean of these and `to_root` of their covariance; mean and `to_root` of the
-    covariance of the abilities of the population that reference subjects come from.
+    New items, their mean and `to_root` of their covariance; mean and `to_root` of the covariance of
+    the reference subjects' population.
     """
 
     items: Items
@@ -55,17 +55,17 @@ class FPCParameters(NamedTuple):
 
     @property
     def prior(self) -> Normal:
-        """What each new item is expected to be."""
+        """Prior of each new item."""
         return Normal(self.centre, inverse(from_root(self.root)))
 
     @property
     def population(self) -> Normal:
-        """Where reference subjects come from."""
+        """Population of the reference subjects."""
         return Normal(self.mean, inverse(from_root(self.ability_root)))
 
 
 class FPCProblem(NamedTuple):
-    """What stays as it is; the layout has new items first, then known ones."""
+    """The fixed data; the layout has new items first, then known ones."""
 
     layout: DenseLayout
     known: Items
@@ -77,14 +77,14 @@ class FPCProblem(NamedTuple):
         return DenseLayout(*(x[:, :n] for x in self.layout))
 
     def with_known(self, items: Items) -> Items:
-        """Return new items with the known ones after them."""
+        """Return new items followed by known ones."""
         return Items(*(jnp.concatenate(both) for both in zip(items, self.known, strict=True)))
 
 
 def problem_of(
     responses: Responses, known: KnownItems, anchors: KnownItems, order: NDArray[np.intp]
 ) -> FPCProblem:
-    """Return what stays as it is, from responses with items in some order, new ones first."""
+    """Return the fixed data from responses; `order` puts new items first."""
     dtype = jnp.result_type(float)
     layout = DenseLayout(*(jnp.asarray(x[:, order]) for x in responses.cells.matrices()))
     n = known.n_abilities
@@ -101,7 +101,7 @@ def problem_of(
 
 
 def start(problem: FPCProblem, population: AbilityPopulation) -> tuple[FPCParameters, Beliefs]:
-    """Return new items with usual slopes, and abilities by the answers to known items."""
+    """Return new items with typical slopes, and abilities from the answers to known items."""
     new, n = problem.new(), problem.known.a.shape[1]
     dtype = problem.known.d.dtype
     n_new = new.shape[1]
@@ -124,7 +124,7 @@ def start(problem: FPCProblem, population: AbilityPopulation) -> tuple[FPCParame
 def _expectation(
     quadrature: Quadrature, problem: FPCProblem, parameters: FPCParameters, beliefs: Beliefs
 ) -> Expectation:
-    """Return what answers say at some parameters, with equations of new items."""
+    """Return the E-step at some parameters, with the equations of new items only."""
     both, n_new = problem.with_known(parameters.items), len(parameters.items.d)
     unknown = jnp.zeros((len(both.d), *beliefs.unknown.shape[1:]), both.d.dtype)
     unknown = unknown.at[:n_new].set(beliefs.unknown)
@@ -138,7 +138,7 @@ def _expectation(
 
 
 def _loss(usual: Usual, parameters: FPCParameters, unknown: Array, bound: Array) -> Array:
-    """Return the negative lower bound with items integrated out too, and the hyperprior."""
+    """Return the negative lower bound, with items integrated out too, plus the hyperprior."""
     prior, population = parameters.prior, parameters.population
     off = parameters.centre - usual.centre
     hyper = jnp.trace(prior.precision @ (usual.covariance + jnp.outer(off, off)))
@@ -154,7 +154,7 @@ def _em_step(
     parameters: FPCParameters,
     beliefs: Beliefs,
 ) -> tuple[FPCParameters, Beliefs, Float[Array, ""]]:
-    """Take one EM step; the loss is at the parameters before it."""
+    """Take one EM step; the returned loss is that before the step."""
     prior, usual = parameters.prior, problem.usual
     now, equations, bound = _expectation(quadrature, problem, parameters, beliefs)
     loss = _loss(usual, parameters, beliefs.unknown, bound)
@@ -173,7 +173,7 @@ def _em_step(
 
 
 def _best_abilities(abilities: Abilities) -> tuple[Array, Array]:
-    """Return mean and root of the abilities' population, pulled to 1 as by one subject."""
+    """Return mean and root of the abilities' population, shrunk to I with a weight of 1 subject."""
     mean = abilities.mean.mean(0)
     off = abilities._replace(mean=abilities.mean - mean)
     scatter = off.scatter() + jnp.eye(len(mean), dtype=mean.dtype)
@@ -183,7 +183,7 @@ def _best_abilities(abilities: Abilities) -> tuple[Array, Array]:
 def _given_items(
     quadrature: Quadrature, problem: FPCProblem, parameters: FPCParameters, abilities: Abilities
 ) -> tuple[Abilities, Float[Array, ""]]:
-    """Return abilities as if items were known, and a bound of the marginal log likelihood."""
+    """Return abilities with items treated as known, and a bound on the marginal log likelihood."""
     both = problem.with_known(parameters.items)
     return abilities_given(problem.layout, both, parameters.population, abilities, quadrature)
 

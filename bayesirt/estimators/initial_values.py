@@ -1,4 +1,4 @@
-"""Where estimators start."""
+"""Initial values of estimators."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,13 +11,13 @@ from bayesirt.likelihood.host_arrays import host
 Point = tuple[Float[Array, " subject"], Float[Array, " item"], Float[Array, " item"]]
 
 _ALIKE = 1e-3
-"""Abilities with a smaller standard deviation than this are equal but for rounding."""
+"""Abilities with a smaller standard deviation than this are equal except for rounding."""
 
 
 def logit_start(responses: Responses) -> Point:
     """Return (θ, a, d) from the logits of the proportions correct: standardised θ, a = 1.
 
-    In NumPy, where each operation would be a program of its own.
+    Computed in NumPy, as JAX would compile each operation separately.
     """
     dtype = jnp.result_type(float)
     rows, columns = (responses.cells.totals(axis) for axis in (1, 0))

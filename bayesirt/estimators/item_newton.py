@@ -1,4 +1,4 @@
-"""What answers say of each item, given normal beliefs about abilities: Newton's equations."""
+"""Newton's equations of items, given normal beliefs about abilities."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -17,10 +17,10 @@ _MOST_HALVINGS, _ROUNDING = 6, 8.0
 
 
 class ItemEquations(NamedTuple):
-    """Newton's equations of each item's slopes, and of d as the last one, without the prior.
+    """Newton's equations of each item's slopes, and d as the last parameter, without the prior.
 
-    The information is of a complete observation, as if abilities were known to their posteriors.
-    Log likelihoods are expected ones.
+    The information is that of complete data, expected over the abilities' posteriors. Log
+    likelihoods are expected ones, too.
     """
 
     score: Float[Array, "item parameter"]
@@ -35,15 +35,15 @@ class ItemEquations(NamedTuple):
     def damped_covariance(
         self, prior: Normal, before: Float[Array, "item parameter parameter"]
     ) -> Float[Array, "item parameter parameter"]:
-        """Return half the way to `covariance`, the whole of which may be too far.
+        """Return the average of `covariance` and the one before.
 
-        The less is known of an item, the less its answers are expected to tell where that is little
-        already: whole steps can go to and fro for ever.
+        For poorly determined items, expected information falls as uncertainty grows, so that full
+        steps can oscillate forever.
         """
         return (before + self.covariance(prior)) / 2
 
     def per(self, derivative: Float[Array, "item parameter"]) -> "ItemEquations":
-        """Return the equations of other parameters, each a function of one of these."""
+        """Return the equations of transformed parameters, each a function of one of these."""
         scaled = derivative[:, :, None] * self.information * derivative[:, None, :]
         return self._replace(score=derivative * self.score, information=scaled)
 
@@ -55,7 +55,7 @@ def item_equations(
     quadrature: Quadrature,
     slots: Slots | None = None,
 ) -> ItemEquations:
-    """Return Newton's equations of every item, of the slopes in its slots where there are any.
+    """Return Newton's equations of every item, with slots only for the slopes in them.
 
     E s θ = m E s - V a E w for a normal ability θ ~ N(m, V) (Stein 1981), so the score of a slope
     needs only expected scores and information.
@@ -95,8 +95,8 @@ def item_step(
 ) -> Float[Array, "item parameter"]:
     """Take a Newton step on every item's parameters, none longer than 1.
 
-    An item whose own loss would rise goes half as far, and so on, and at last nowhere: where slopes
-    are steep, few nodes say little about curvature.
+    The step of an item whose loss would increase is halved repeatedly, and finally set to 0: with
+    steep slopes, a few nodes determine curvature poorly.
     """
     abilities, unknown = beliefs
     score = equations.score - prior.pull(x)
@@ -116,7 +116,7 @@ def item_step(
 def items_loss(
     items: Items, covariance: Float[Array, "item parameter parameter"], prior: Normal
 ) -> Float[Array, ""]:
-    """Return the divergence of normal beliefs about items from the prior, up to a constant."""
+    """Return the divergence of beliefs about items from their prior, up to a constant."""
     volumes = jnp.linalg.slogdet(covariance)[1] + jnp.linalg.slogdet(prior.precision)[1]
     own = prior.squares(items.both) + jnp.einsum("kl,jkl->j", prior.precision, covariance)
     return (own - volumes).sum() / 2

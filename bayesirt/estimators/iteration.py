@@ -1,4 +1,4 @@
-"""The loop that all estimators share."""
+"""The iteration loop that all estimators share."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -16,16 +16,16 @@ State = TypeVar("State")
 Tree = TypeVar("Tree")
 
 LOSS_RISES = "the loss rises"
-"""Why an iteration stopped that was to."""
+"""Stop reason of an iteration that was interrupted because of `most_rise`."""
 
 
 class Iterations(NamedTuple):
-    """How an iteration went."""
+    """Record of an iteration."""
 
     iterations: int
     converged: bool
     stop_reason: str  # In words.
-    trace: NDArray[np.float64]  # shape (iteration + 1,). The loss from the start on.
+    trace: NDArray[np.float64]  # shape (iteration + 1,). The loss, beginning at the start.
 
 
 class ConvergenceWarning(UserWarning):
@@ -42,16 +42,16 @@ def iterate(
     name: str,
     most_rise: float = np.inf,
 ) -> tuple[State, Iterations]:
-    """Repeat a step until the loss hardly changes, or only swings between two values."""
+    """Repeat a step until the loss hardly changes, or only oscillates between two values."""
     trace = [float(loss(state))]
-    reason = f"the loss still changes by more than {tol:g} of itself after {max_iterations} steps"
+    reason = f"the loss still changes by more than {tol:g} (relative) after {max_iterations} steps"
     converged = False
     with fit_bar(f"fitting {name}") as show:
         for _ in range(max_iterations):
             following = step(state)
             value = float(loss(following))
             if not np.isfinite(value):
-                reason = "the loss is no longer a number"
+                reason = "the loss is no longer finite"
                 break
             trace.append(value)
             state = following
@@ -61,7 +61,7 @@ def iterate(
             last = tol * abs(trace[-2])
             change = min(abs(trace[-2] - value), _over_two(trace))
             if change <= last:
-                reason, converged = f"the loss changed by at most {tol:g} of itself", True
+                reason, converged = f"the loss changed by at most {tol:g} (relative)", True
                 break
             show(change, last)
     if not converged:
@@ -70,7 +70,7 @@ def iterate(
 
 
 def _over_two(trace: Sequence[float]) -> float:
-    """Return how far the last two losses are from those two steps before each, where they fell."""
+    """Return the largest change over two steps of the last two losses; inf unless they fall."""
     if len(trace) < 4 or trace[-1] > trace[-2]:
         return np.inf
     return max(abs(trace[-1] - trace[-3]), abs(trace[-2] - trace[-4]))
@@ -90,7 +90,7 @@ def squarem_leap(first: Tree, once: Tree, twice: Tree, longest: Array) -> tuple[
 
 
 def joined(runs: Sequence[Iterations]) -> Iterations:
-    """Return runs of which each went on where the one before had stopped as one run."""
+    """Join successive runs, each continuing the one before."""
     traces = [run.trace[:-1] for run in runs[:-1]] + [runs[-1].trace]
     return runs[-1]._replace(
         iterations=sum(run.iterations for run in runs), trace=np.concatenate(traces)

@@ -21,11 +21,11 @@ from bayesirt.models import Priors, TwoPL
 from bayesirt.point_estimate import PointEstimate
 
 MOST_KEPT = 8000
-"""Largest matrix over the smaller side, in rows."""
+"""Most rows of the matrix over the smaller side."""
 
 
 class StandardErrors(NamedTuple):
-    """Of the parameters once abilities have mean 0 and standard deviation 1."""
+    """Standard errors after abilities are standardised to mean 0 and standard deviation 1."""
 
     theta: Float[Array, " subject"]
     # Standard errors of a and of d, and the covariance of the two.
@@ -42,9 +42,9 @@ def fit_joint_map(
     tol: float | None = None,
     max_iterations: int = 100,
 ) -> PointEstimate:
-    """Fit the 2PL by the mode over abilities and items together, with θ ~ N(0, 1).
+    """Fit the 2PL by the joint MAP estimate of abilities and items, with θ ~ N(0, 1).
 
-    No ability is integrated out: what is maximised is penalised joint likelihood.
+    Abilities are not integrated out; the objective is the penalised joint likelihood.
 
     Parameters
     ----------
@@ -53,35 +53,35 @@ def fit_joint_map(
         Standard deviations of the normal priors on log a and on the difficulty b, both with
         mean 0.
     tol : float, optional
-        Stop when at most this many posterior standard deviations remain to go; by default the root
-        of the number format's precision.
+        Stop when the remaining distance is at most this many posterior standard deviations; by
+        default the root of the number format's precision.
     max_iterations : int
-        Newton steps at most.
+        Most Newton steps.
 
     Returns
     -------
     PointEstimate
-        θ is standardised to mean 0 and standard deviation 1; a and d are moved so that η stays.
-        Standard errors come from the inverse of the observed information of all parameters
-        together, by the delta method; two subjects are at -1 and 1 without error.
+        θ is standardised to mean 0 and standard deviation 1; a and d are transformed accordingly.
+        Standard errors are computed by the delta method from the inverse of the observed
+        information of all parameters. With two subjects, θ is -1 and 1 without error.
 
     Raises
     ------
     ValueError
         If a standard deviation is not positive.
     ResponseError
-        If the smaller side has more than `MOST_KEPT` parameters.
+        If the smaller side has more than 8,000 parameters.
 
     Warns
     -----
     ConvergenceWarning
-        If steps are still long at the end.
+        If the iteration has not converged.
 
     Notes
     -----
-    The loss is -Σℓ + ½ Σθ² + ½ Σ(b/2)² + ½ Σ(log a/0.5)². Newton's steps go through the Schur
-    complement of the larger side: one costs N² J operations. They start where cheap steps on items
-    and abilities in turn come to. Laplace's approximation climbs to its mode by the same steps.
+    The loss is -Σℓ + ½ Σθ² + ½ Σ(b/2)² + ½ Σ(log a/0.5)². Newton steps use the Schur complement of
+    the larger side and cost N² J operations each. They start from the result of cheap alternating
+    steps on items and abilities. Laplace's approximation finds its mode by the same steps.
 
     References
     ----------
@@ -137,8 +137,8 @@ def _problem(responses: Responses, log_a_sd: float, b_sd: float) -> JointProblem
     if problem.n_kept > MOST_KEPT:
         raise ResponseError(
             f"joint MAP needs a matrix of {problem.n_kept:,} x {problem.n_kept:,} for "
-            f"{responses.n_subjects:,} subjects and {responses.n_items:,} items, and "
-            f"{MOST_KEPT:,} is the most; use cbmm"
+            f"{responses.n_subjects:,} subjects and {responses.n_items:,} items, but at most "
+            f"{MOST_KEPT:,} rows are possible; use cbmm"
         )
     scales = (float(log_a_sd), float(b_sd))
     return replace(problem, coordinates=problem.coordinates._replace(scales=scales))
@@ -148,8 +148,8 @@ def _errors(mode: Mode, z: Array, s: float, a: Array, intercept: Array) -> Stand
     """Return standard errors by the delta method.
 
     With m and s the mean and standard deviation of θ: dθ* = (dθ - dm - θ* ds)/s, d log a* = d log a
-    + ds/s and dd* = d* d log a + a (dm - db). Of m and s only the covariances with everything else
-    are needed, which are two solutions of the system.
+    + ds/s and dd* = d* d log a + a (dm - db). This needs the covariances of m and s with all other
+    parameters, which are two solutions of the system.
     """
     assert isinstance(mode.curvature, DenseCurvature)
     _, items, means = map(host, mode.point)
@@ -173,7 +173,7 @@ def _by_delta(
     (a_m, b_m), (a_s, b_s) = with_m.items.T, with_s.items.T
     (mm, ms), ss = directions @ with_m.theta, directions[1] @ with_s.theta
     spread = of_theta + mm + z**2 * ss - 2 * with_m.theta - 2 * z * with_s.theta + 2 * z * ms
-    spread = jnp.maximum(spread, jnp.finfo(s.dtype).eps * of_theta)  # 0 but for rounding if n = 2
+    spread = jnp.maximum(spread, jnp.finfo(s.dtype).eps * of_theta)  # 0 up to rounding if n = 2
     aa = of_a + ss / s**2 + 2 * a_s / s
     dd = intercept**2 * of_a + a**2 * (mm + of_b - 2 * b_m) + 2 * intercept * a * (a_m - of_ab)
     ad = intercept * (of_a + a_s / s) + a * (a_m - of_ab + (ms - b_s) / s)

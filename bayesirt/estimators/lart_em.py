@@ -1,7 +1,7 @@
-"""LaRT by exact EM: speeds integrated in closed form, abilities by adaptive quadrature.
+"""LaRT by exact EM: speeds are integrated in closed form, abilities by adaptive quadrature.
 
-Nothing is simulated, so the loss falls at every step and the estimate is reproducible to the last
-digit. Without lengths this is marginal maximum likelihood of the probit 2PL with free slopes.
+Nothing is simulated, so the loss falls at every step and the estimate is exactly reproducible.
+Without lengths this is marginal maximum likelihood for the probit 2PL with free slopes.
 """
 
 from collections.abc import Callable
@@ -39,15 +39,15 @@ _FARTHEST = 1.0
 _LONGEST_LEAP = 16.0
 _LARGE = 1 << 20
 _COARSE_TOL = 1e-6
-"""More responses than `_LARGE` are first fitted with cells in 32 bits, to this tolerance."""
+"""With more than `_LARGE` responses, a first phase uses 32 bits up to this tolerance."""
 
 
 class EMState(NamedTuple):
-    """Where the iteration stands."""
+    """State of the iteration."""
 
-    free: LaRTItems  # With log λ and artanh ρ in place of λ and ρ.
-    mode: Float[Array, " subject"]  # Of the abilities' posteriors, to start the next search for it.
-    # Negative marginal log likelihood with the weak prior, at items that `free` improves on.
+    free: LaRTItems  # With log λ and artanh ρ instead of λ and ρ.
+    mode: Float[Array, " subject"]  # Modes of the abilities' posteriors, to start the next search.
+    # Negative marginal log likelihood with the weak prior, at the items before `free`.
     loss: Float[Array, ""]
 
 
@@ -65,33 +65,33 @@ def fit_lart(
     Parameters
     ----------
     responses : Responses
-        With lengths.
+        Responses with lengths.
     lengths : bool
-        False leaves the lengths out: the plain IRT model to compare with.
+        False ignores the lengths: the plain IRT model, for comparison.
     link : {"probit", "logit"}
     n_nodes : int
-        Quadrature nodes of each ability, around its own mode.
+        Quadrature nodes for each ability, around its mode.
     tol : float
-        Stop when the loss changes by at most this share of itself.
+        Stop when the relative change of the loss is at most this.
     max_iterations : int
-        Each of three EM steps.
+        Most iterations, of three EM steps each.
 
     Returns
     -------
     PointEstimate
         θ and τ are posterior means, theta_se and tau_se posterior standard deviations, given
-        items; errors of items are as if abilities and speeds were known, so lower bounds.
+        items. Errors of items treat abilities and speeds as known, so they are lower bounds.
 
     Raises
     ------
     ResponseError
-        If there are no lengths, or they do not differ.
+        If there are no lengths, or they are all equal.
 
     Notes
     -----
-    Each step also moves the population of traits to where it is most likely (parameter
-    expansion); three steps are extrapolated (SQUAREM) and the leap kept where the loss falls.
-    Large data are first fitted with cells in 32 bits.
+    Each step also maximises over the population of traits (parameter expansion). Three steps are
+    extrapolated (SQUAREM), and the extrapolation is kept if the loss falls. Large data are first
+    fitted with cells in 32 bits.
 
     References
     ----------
@@ -135,12 +135,12 @@ def fit_lart(
 
 
 def to_free(items: LaRTItems) -> LaRTItems:
-    """Return items with log λ and artanh ρ, which may be any numbers."""
+    """Return items with log λ and artanh ρ, which are unconstrained."""
     return items._replace(lam=jnp.log(items.lam), rho=jnp.arctanh(items.rho))
 
 
 def to_items(free: LaRTItems) -> LaRTItems:
-    """Return what `to_free` was given."""
+    """Invert `to_free`."""
     return free._replace(lam=jnp.exp(free.lam), rho=jnp.tanh(free.rho))
 
 
@@ -183,7 +183,7 @@ def _better_answers(items: LaRTItems, sums: ExpectedItemSums) -> tuple[Array, Ar
 def _squarem_step(
     em: Callable[..., tuple[LaRTItems, AbilityPosteriors, Any, Array]], state: EMState
 ) -> EMState:
-    """Take two EM steps, extrapolate them, and settle by a third."""
+    """Take two EM steps, extrapolate them, and take a third from there."""
     once, found, _, _ = em(state.free, state.mode)
     twice, found, _, loss = em(once, found.mode)
     leap, _ = _LEAP(state.free, once, twice, _LONGEST_LEAP)

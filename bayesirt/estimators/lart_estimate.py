@@ -1,4 +1,4 @@
-"""LaRT's point estimate, named and with standard errors, from items and posteriors of subjects."""
+"""LaRT's point estimate with names and standard errors, from items and subjects' posteriors."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -30,7 +30,7 @@ def lart_estimate(
     run: Iterations,
     settings: Mapping[str, Any],
 ) -> PointEstimate:
-    """Return the estimate at items, with what answers and lengths say of the subjects there."""
+    """Return the point estimate from items and the subjects' posteriors given them."""
     (aa, ad), (_, dd) = np.asarray(sums.information, np.float64)
     *errors, centre = pair_errors(aa + ANSWER_PRECISION, ad, dd + ANSWER_PRECISION)
     parameters = parameter_table(
@@ -57,7 +57,7 @@ def lart_estimate(
 def _of_lengths(
     latencies: Latencies, items: LaRTItems, posteriors: AbilityPosteriors
 ) -> dict[str, tuple[Any, ...]]:
-    """Return speeds, the items' lengths and ρ, each with its error."""
+    """Return speeds, the items' length parameters and ρ, each with its error."""
     tau, tau_tau, subjects = expected_speeds(latencies, items, posteriors)
     moments = latencies.moments(tau, tau_tau)
     n = jnp.maximum(moments.n, 1)

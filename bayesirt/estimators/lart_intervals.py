@@ -1,4 +1,4 @@
-"""Intervals of abilities in closed form, at a point estimate of LaRT or of plain IRT."""
+"""Closed-form intervals of abilities at a point estimate of LaRT or plain IRT."""
 
 from typing import Literal
 
@@ -26,12 +26,12 @@ def ability_intervals(
     kind: IntervalKind = "finite",
     level: float = 0.9,
 ) -> pd.DataFrame:
-    """Return normal intervals of the abilities, with items as if they were known.
+    """Return normal intervals of the abilities, with items treated as known.
 
-    The precision is 1/(1 - ρ²) + I(θ) by the paper's equation 10 and 1/σ² + I(θ) at finite length,
-    where 1/σ² = 1 + ρ²/(1 - ρ² + 1/P), P = Σ φ²/λ over the lengths that were seen, and I is the
-    Fisher information of the answers at the estimate. Without lengths ρ = 0 and both are 1 + I. The
-    finite one is never the narrower.
+    The precision is 1/(1 - ρ²) + I(θ) according to the paper's equation 10 ("asymptotic"), and
+    1/σ² + I(θ) for a finite number of lengths ("finite"). Here 1/σ² = 1 + ρ²/(1 - ρ² + 1/P),
+    P = Σ φ²/λ over the observed lengths, and I is the Fisher information of the answers at the
+    estimate. Without lengths ρ = 0 and both are 1 + I. The finite interval is never the narrower.
 
     Xu et al. (2026), Theorem 2 and equation 10.
     """

@@ -1,4 +1,4 @@
-"""What LaRT's estimators share: data, items, their start, expectations, M-steps in closed form."""
+"""Parts shared by LaRT's estimators: data, items, start, expectations, closed-form M-steps."""
 
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ from bayesirt.likelihood.latencies import Latencies, LengthMoments, latencies_of
 from bayesirt.models.lart import Link
 
 ANSWER_PRECISION = 0.01
-"""Of a and d in the weak prior: standard deviations of 10."""
+"""Precision of a and d in the weak prior: standard deviations of 10."""
 
 _LENGTH_PRIOR_WEIGHT = 2.0
 _LENGTH_PRIOR_SQUARES = 0.02
@@ -35,14 +35,14 @@ _MOST_CORRELATION = 0.95
 
 
 class LaRTData(NamedTuple):
-    """Answers, and perhaps their lengths."""
+    """Answers, with or without their lengths."""
 
     layout: Layout
     latencies: Latencies | None
 
 
 class LaRTItems(NamedTuple):
-    """LaRT's parameters that belong to no single subject."""
+    """LaRT's parameters except those of single subjects."""
 
     a: Float[Array, " item"]
     d: Float[Array, " item"]
@@ -54,9 +54,9 @@ class LaRTItems(NamedTuple):
     def penalty(self) -> Float[Array, ""]:
         """Return the negative log of the weak prior, up to a constant.
 
-        Standard deviations of 10 for a and d, and two observations' worth of a residual variance
-        of .01: felt only by items that are all right or wrong, or whose lengths hardly differ.
-        ρ has a density of (1 - ρ²) to the power of .1, which keeps it from ±1.
+        It has standard deviations of 10 for a and d, and the weight of two observations with
+        residual variance .01. It matters only for items that are all right or wrong, or whose
+        lengths hardly differ. The density of ρ is (1 - ρ²) to the power of .1, to avoid ±1.
         """
         of_answers = ANSWER_PRECISION * (self.a**2 + self.d**2)
         of_lengths = _LENGTH_PRIOR_WEIGHT * jnp.log(self.lam)
@@ -65,7 +65,7 @@ class LaRTItems(NamedTuple):
 
 
 def lart_data(responses: Responses, lengths: bool) -> LaRTData:
-    """Put answers, and lengths where they are wanted, on the device."""
+    """Put answers and, if requested, lengths on the device."""
     layout = layout_of(responses)
     return LaRTData(layout, latencies_of(responses, layout) if lengths else None)
 
@@ -75,9 +75,9 @@ def spectral_lart(
 ) -> tuple[LaRTItems, Float[Array, " subject"]]:
     """Estimate LaRT from the leading singular vectors, without iterations.
 
-    Xu et al. (2026), Algorithm 2, with the sign of φ turned, as equation 2 has it. Speeds are the
-    leading left singular vector of the centred log lengths, a missing one in place of its item's
-    mean; φ, ω and λ are then a regression over the lengths that were seen.
+    Xu et al. (2026), Algorithm 2, with the sign of φ reversed, as in equation 2. Speeds are the
+    leading left singular vector of the centred log lengths, with missing ones replaced by their
+    item's mean; φ, ω and λ are then a regression over the observed lengths.
     """
     answers = fit_spectral(responses, slopes="free", link=link)
     theta, a, d = (jnp.asarray(answers[name]) for name in ("theta", "a", "d"))
@@ -102,7 +102,7 @@ def _length_matrix(responses: Responses, latencies: Latencies) -> np.ndarray | c
 
 
 def oriented(items: LaRTItems, theta: Array) -> tuple[LaRTItems, Array]:
-    """Return items with Σa > 0 and Σφ > 0, and abilities turned with them."""
+    """Return items with Σa > 0 and Σφ > 0, and abilities with the signs that match."""
     of_theta, of_tau = (jnp.where(x.sum() < 0, -1.0, 1.0) for x in (items.a, items.phi))
     turned = items._replace(
         a=of_theta * items.a, phi=of_tau * items.phi, rho=of_theta * of_tau * items.rho
@@ -124,7 +124,7 @@ class SubjectMoments(NamedTuple):
 def posteriors_at(
     data: LaRTData, family: Family, n_nodes: int, dtype: DTypeLike, items: LaRTItems, near: Array
 ) -> tuple[AbilityPosteriors, ExpectedItemSums, Array]:
-    """Return what answers and lengths say of abilities at some items, and the loss there."""
+    """Return posteriors of abilities and sums for items, given items, and the loss there."""
     before, length_loss = _from_lengths(data, items)
     posteriors, sums = integrate_abilities(
         data.layout, family, (items.a, items.d), before, near, n_nodes=n_nodes, dtype=dtype
@@ -133,7 +133,7 @@ def posteriors_at(
 
 
 def _from_lengths(data: LaRTData, items: LaRTItems) -> tuple[PriorMoments, Array]:
-    """Return what lengths say of abilities, and the negative log likelihood of the lengths."""
+    """Return moments of abilities given lengths, and the negative log likelihood of lengths."""
     if data.latencies is None:
         zero = jnp.zeros(data.layout.shape[0], items.a.dtype)
         return PriorMoments(zero, zero + 1), jnp.zeros((), items.a.dtype)
@@ -150,7 +150,7 @@ def _from_lengths(data: LaRTData, items: LaRTItems) -> tuple[PriorMoments, Array
 def expected_speeds(
     latencies: Latencies, items: LaRTItems, posteriors: AbilityPosteriors
 ) -> tuple[Array, Array, SubjectMoments]:
-    """Return E τ and E τ² of each subject, and the moments of all."""
+    """Return E τ and E τ² of each subject, and the sums of moments over subjects."""
     evidence = latencies.speed_evidence(items.phi, items.omega, items.lam)
     tau, variance = evidence.speed(items.rho, posteriors.mean)
     at_one, at_zero = (evidence.speed(items.rho, jnp.asarray(x))[0] for x in (1.0, 0.0))
@@ -164,13 +164,13 @@ def expected_speeds(
 
 
 def ability_moments(theta: Array, theta_theta: Array) -> SubjectMoments:
-    """Return the moments of abilities alone, beside speeds of which nothing is known."""
+    """Return the moments of abilities, with standard moments for the unknown speeds."""
     n = jnp.asarray(1.0 * len(theta), theta.dtype)
     return SubjectMoments(n, theta.sum(), 0 * n, theta_theta.sum(), 0 * n, n)
 
 
 def best_lengths(latencies: Latencies, moments: LengthMoments) -> tuple[Array, Array, Array]:
-    """Return φ, ω and λ that maximise the expected log density of lengths: a regression on -τ."""
+    """Return the φ, ω and λ that maximise the expected log density of lengths, by regression."""
     n = jnp.maximum(moments.n, 1)
     spread = moments.tau_tau - moments.tau**2 / n + _PHI_WEIGHT
     phi = (moments.tau * moments.x / n - moments.tau_x) / spread
@@ -181,12 +181,12 @@ def best_lengths(latencies: Latencies, moments: LengthMoments) -> tuple[Array, A
 
 
 def to_standard_population(items: LaRTItems, moments: SubjectMoments) -> LaRTItems:
-    """Return items after the most likely population of traits is made the standard one.
+    """Return items after transforming the most likely population of traits to the standard one.
 
-    Parameter expansion: EM alone creeps along location and scale of the traits, where each
-    subject's posterior holds it back. Here means, standard deviations and correlation are free,
-    maximised by Newton's method from their closed forms without the weak prior, and then moved into
-    the items.
+    Parameter expansion: EM alone converges slowly along location and scale of the traits, as each
+    subject's posterior holds it back. Here means, standard deviations and correlation are free and
+    maximised by Newton's method, starting from their closed forms without the weak prior; items
+    then absorb them.
 
     Liu, Rubin & Wu 1998.
     """

@@ -1,10 +1,10 @@
-"""Items of any model of one ability by EM, abilities integrated out.
+"""Marginal EM for the items of any model of one ability, with abilities integrated out.
 
-A joint estimate of abilities and items is biased where each ability rests on few items: both adapt
-to the same noise, and slopes come out too steep. Here each EM step integrates abilities out (Bock &
+A joint estimate of abilities and items is biased if there are few items per ability: both adapt to
+the same noise, and slopes come out too steep. Here each EM step integrates abilities out (Bock &
 Aitkin 1981), takes a Newton step on each item's expected log likelihood, and makes the abilities'
-population standard normal again, as parameter expansion does (Liu, Rubin & Wu 1998). All that it
-needs a model says of itself: its family, and where its items' parameters usually lie.
+population standard normal again by parameter expansion (Liu, Rubin & Wu 1998). From the model it
+needs only the family and the typical values of item parameters.
 """
 
 from collections.abc import Callable
@@ -38,32 +38,32 @@ from bayesirt.models import AUTO, ResponseModel, model_for
 from bayesirt.point_estimate import PointEstimate
 
 _SPREADS = {"a": 0.5, "d": 2.0}
-"""Of log slopes and intercepts about their own means: the scales of the models' priors."""
+"""Spreads of log slopes and intercepts about their means: the scales of the models' priors."""
 _MEAN_SD, _NARROW, _WIDER = 1.0, 1e-3, 10.0
 _FARTHEST, _LONGER = 1.0, 1.2
 
 MOST_PRODUCTS, MOST_HELD = 1e11, 1e8
-"""Multiplications for the observed information, and numbers that are held for it: beyond, errors of
-items are their own."""
+"""Most multiplications for the observed information, and most numbers held in memory for it. For
+larger data, errors are computed from each item's own information."""
 
 
 class UsualItems(NamedTuple):
-    """What is known of items before their answers are seen."""
+    """Priors of item parameters."""
 
-    to_values: tuple[Transform, ...]  # From each coefficient's unconstrained site.
+    to_values: tuple[Transform, ...]  # Transform of each coefficient's unconstrained site.
     centres: Float[Array, "coefficient 1"]
     precisions: Float[Array, "coefficient 1"]
 
 
 class _State(NamedTuple):
-    """Where the iteration stands."""
+    """State of the iteration."""
 
     sites: Float[Array, "coefficient item"]
-    following: Float[Array, "coefficient item"]  # After one more step.
+    following: Float[Array, "coefficient item"]  # Sites after one more step.
     posteriors: AbilityPosteriors
-    covariance: Float[Array, "item coefficient coefficient"]  # Of the sites, abilities known.
+    covariance: Float[Array, "item coefficient coefficient"]  # Of the sites, given abilities.
     loss: Float[Array, ""]
-    share: Float[Array, ""]  # Of Newton's step that was taken.
+    share: Float[Array, ""]  # Length of the step taken, relative to Newton's.
 
 
 def fit_marginal(
@@ -82,19 +82,20 @@ def fit_marginal(
     ----------
     responses : Responses
     model : ResponseModel, or its name
-        Items' parameters are normal, unconstrained, about means that are estimated too, with the
-        spreads that the model's priors expect.
+        Unconstrained item parameters have normal priors whose means are estimated and whose spreads
+        are typical of the model's priors.
     shrink : bool
-        Without, slopes may be 0, and they and intercepts are spread ten times as far, which only
-        items that are all right or all wrong feel: marginal maximum likelihood.
+        If False, slopes may be 0, and the priors of slopes and intercepts are ten times as wide, so
+        that they matter only for items that are all right or all wrong: marginal maximum
+        likelihood.
     n_nodes : int
-        Nodes at which each subject's ability is integrated out.
+        Number of quadrature nodes for each subject's ability.
     errors : {"observed", "own"}
-        Standard errors of items from the observed information of all items together, or from
-        each item's own as if abilities were known, a lower bound that costs nothing. Of large data
-        (`MOST_PRODUCTS`) they are of the latter kind.
+        Standard errors of items from the observed information of all items together, or from each
+        item's information as if abilities were known, a lower bound at no extra cost. Large data
+        always use the latter.
     tol : float, optional
-        Stop when the loss changes by at most this share of itself; by default 1e-9, or what the
+        Stop when the relative change of the loss is at most this; by default 1e-9, or what the
         number format allows.
     max_iterations : int
 
@@ -102,7 +103,7 @@ def fit_marginal(
     -------
     PointEstimate
         θ is the posterior mean (EAP) and theta_se the posterior standard deviation, given items.
-        What the model has beside a and d is there by its name.
+        Further item parameters of the model are included under their names.
 
     References
     ----------
@@ -153,7 +154,7 @@ def fit_marginal(
 def _table(
     responses: Responses, family: Family, known: UsualItems, state: _State, covariance: Array
 ) -> xr.Dataset:
-    """Return all parameters with their errors, given the covariance of each item's sites."""
+    """Return all parameters with errors, given the covariance of each item's sites."""
     posteriors, (values, rates, _) = state.posteriors, _values_and_rates(known, state.sites)
     widths = rates * jnp.sqrt(jnp.einsum("jkk->kj", covariance))
     parameters = parameter_table(
@@ -169,7 +170,7 @@ def _table(
 
 
 def _too_large(n_rows: int, n_columns: int) -> bool:
-    """Return whether the observed information takes too long, or too much memory."""
+    """Return whether the observed information would take too long or too much memory."""
     smaller, numbers = min(n_rows, n_columns), n_rows * n_columns
     held = smaller**2 if n_columns < n_rows else numbers
     return numbers * smaller > MOST_PRODUCTS or held > MOST_HELD
@@ -184,11 +185,11 @@ def _observed(
     nodes = posteriors.mode[:, None] + posteriors.scale[:, None] * points
     weights = jax.nn.softmax(posteriors.log_density + log_weights, axis=1)
     lost = score_roots(responses.cells, family, nodes, weights, (*values,), rates)
-    # That means are estimated is lost too.
+    # Estimating the means also loses information.
     shared = known.precisions / jnp.sqrt(known.precisions * values.shape[1] + _MEAN_SD**-2)
     of_means = np.eye(len(values))[:, None] * np.asarray(shared).T
     rows = np.broadcast_to(of_means, (len(values), values.shape[1], len(values)))
-    # What steps leave out of the curvature, where answers pull as hard as the prior.
+    # The part of the curvature that steps neglect, as scores and prior cancel at the optimum.
     bent = jnp.minimum(-bends / rates * _pull(known, state.sites)[0], 0)
     own = jnp.linalg.inv(state.covariance) + jax.vmap(jnp.diag)(bent.T)
     by_items = values.size < nodes.size
@@ -197,7 +198,7 @@ def _observed(
 
 
 def usual_items(model: ResponseModel, *, shrink: bool = True) -> UsualItems:
-    """Return what a model says of its items, read off its text."""
+    """Return the priors of item parameters, derived from the model."""
     further, sites = model.family.further, {}
     with jax.ensure_compile_time_eval():
         if further:
@@ -216,12 +217,12 @@ def usual_items(model: ResponseModel, *, shrink: bool = True) -> UsualItems:
 
 
 def _given(share: Array) -> tuple[float, float]:
-    """Return where a share that is given lies, unconstrained, and that it stays there."""
+    """Return centre and (tiny) spread, unconstrained, of a proportion that is fixed."""
     return float(logit(share.mean())), _NARROW
 
 
 def _first_sites(responses: Responses, known: UsualItems) -> Float[Array, "coefficient item"]:
-    """Return usual items, as hard as their answers say."""
+    """Return initial items: typical ones, with intercepts from the proportions correct."""
     totals = responses.cells.totals(0)
     share = jnp.asarray((totals.successes + 1) / (totals.trials + 2))
     usual = known.centres + jnp.zeros_like(share)
@@ -239,9 +240,9 @@ def em_step(
     before_loss: Float[Array, ""],
     share: Float[Array, ""],
 ) -> _State:
-    """Integrate abilities out at some items, and take a step from there.
+    """Integrate abilities out given items, and take a step from there.
 
-    It is shorter where the last one has raised the loss, and longer again where it has not.
+    The step is shortened if the last one increased the loss, and lengthened again if it did not.
     """
     known, n = usual_items(model, shrink=shrink), len(near)
     values, rates, bends = _values_and_rates(known, sites)
@@ -254,7 +255,7 @@ def em_step(
     away = sites - mean
     score = (rates * sums.score - pull).T
     curvature = (rates[:, None] * rates * sums.information).transpose(2, 0, 1)
-    # Where answers pull against the prior, the bend of a site's transform adds to its curvature.
+    # Second derivatives of a site's transform add curvature if score and prior are opposed.
     own_curvature = precision + jnp.maximum(-bends * sums.score, 0)
     curvature += jax.vmap(jnp.diag)(own_curvature.T)
     step = jnp.linalg.solve(curvature, score[..., None])[..., 0]
@@ -271,7 +272,7 @@ def em_step(
 
 
 def _pull(known: UsualItems, sites: Array) -> tuple[Array, Array]:
-    """Return how hard the prior pulls sites towards their means, and these."""
+    """Return the gradient of the prior's loss and the means to which sites shrink."""
     own = (known.precisions * sites).sum(1, keepdims=True) + known.centres / _MEAN_SD**2
     mean = own / (known.precisions * sites.shape[1] + _MEAN_SD**-2)
     return known.precisions * (sites - mean), mean
@@ -281,7 +282,7 @@ _STEP = jax.jit(em_step, static_argnums=(0, 1, 2))
 
 
 def _values_and_rates(known: UsualItems, sites: Array) -> tuple[Array, Array, Array]:
-    """Return coefficients, and their first and second derivatives by their sites."""
+    """Return coefficients, and their first and second derivatives with respect to their sites."""
 
     def derivative(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
         return lambda u: jax.jvp(function, (u,), (jnp.ones_like(u),))[1]

@@ -1,8 +1,8 @@
-"""Observed information of all items together, abilities integrated out (Louis 1982).
+"""Observed information of all items together, with abilities integrated out (Louis 1982).
 
-It is what seen abilities would tell, a block for each item, less what is lost by not seeing them:
-the sum over subjects of the covariance, over an ability's posterior, of the score of all items. At
-the nodes of a quadrature this is a sum of squares.
+It is the information with observed abilities, a block for each item, minus the missing information:
+the sum over subjects of the covariance of all items' score over the ability's posterior. With
+quadrature nodes this is a sum of squares.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from bayesirt.likelihood.family import Family
 
 _PIECE_NUMBERS = 1 << 22
 _LEAST_LEFT = 1e-3
-"""Share of what seen abilities would tell that is always taken to be left."""
+"""Least share of the complete-data information that is taken to remain."""
 
 Matrix = NDArray[np.float64]
 
@@ -31,9 +31,9 @@ def observed_covariance(
 ) -> Matrix:
     """Return each item's block of (D - C Cᵀ)⁻¹.
 
-    D has the blocks `own`, and rows of Cᵀ, shape (row, item, coefficient), come piece by piece.
-    With D = L Lᵀ and Z = L⁻¹ C it is I + Z (I - Zᵀ Z)⁻¹ Zᵀ of which blocks are needed, by the side
-    of the items, which holds no row for long, or by that of the rows.
+    D has the blocks `own`; rows of Cᵀ, shape (row, item, coefficient), come piece by piece. With
+    D = L Lᵀ and Z = L⁻¹ C, the blocks of I + Z (I - Zᵀ Z)⁻¹ Zᵀ are needed. They are computed on the
+    side of the items, which does not store rows, or on the side of the rows.
     """
     root = np.linalg.inv(np.linalg.cholesky(np.asarray(own, np.float64)))
     n_items, size, _ = root.shape
@@ -52,7 +52,7 @@ def observed_covariance(
 
 
 def _root_of_inverse(matrix: Matrix) -> Matrix:
-    """Return F with Fᵀ F the inverse; eigenvalues that are too small are raised."""
+    """Return F with Fᵀ F the inverse; too small eigenvalues are raised."""
     try:
         factor = cholesky(matrix, lower=True)
         if np.diag(factor).min() ** 2 > _LEAST_LEFT:
@@ -71,9 +71,9 @@ def score_roots(
     coefficients: tuple[Float[Array, " item"], ...],
     rates: Float[Array, "coefficient item"],
 ) -> Iterator[Matrix]:
-    """Yield √w times the centred score at each node of some subjects.
+    """Yield √w times the centred score at each node, for some subjects at a time.
 
-    `rates` are derivatives of the coefficients by what items are described by.
+    `rates` are derivatives of the coefficients with respect to the items' sites.
     """
     size = max(1, _PIECE_NUMBERS // (cells.shape[1] * nodes.shape[1] * len(rates)))
     for piece in cut_cells(cells, 0, size):

@@ -1,4 +1,4 @@
-"""Multidimensional 2PL by EM: normal approximations to the abilities, items by Newton steps."""
+"""Multidimensional 2PL by EM: normal approximations for abilities, Newton steps for items."""
 
 from functools import partial
 from typing import Any, Literal
@@ -31,7 +31,7 @@ from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.point_estimate import PointEstimate
 
 MOST_JOINT = 1500
-"""Parameters of items up to which errors come by default from the information of all together."""
+"""Largest number of item parameters for which "joint" is the default of `errors`."""
 
 
 def fit_mirt(
@@ -50,28 +50,28 @@ def fit_mirt(
     ----------
     responses : Responses
     n_abilities : int
-        K.
+        Number of abilities, K.
     tolerance : float, optional
-        Stop when the loss changes by at most this share of itself; by default 1e-6, or what the
+        Stop when the relative change of the loss is at most this; by default 1e-6, or what the
         number format allows.
     max_iterations : int
-        Each of three EM steps.
+        Most iterations, of three EM steps each.
     n_nodes : int, optional
         Quadrature nodes of each cell's linear predictor; by default 5, or 3 from 200 items on.
     init : PointEstimate, optional
-        Of the same items with as many abilities: where to start.
+        Starting point: a fit of the same items with the same number of abilities.
     errors : {"joint", "own"}, optional
-        Errors of items from the information of all items together, or from each item's own as if
-        the other items were known, which is cheap but leaves out the common part; by default
-        "joint" up to `MOST_JOINT` parameters.
+        Errors of items from the information of all items together, or from each item's information
+        as if the other items were known, which is cheap but neglects their common uncertainty; by
+        default "joint" up to 1,500 parameters.
 
     Returns
     -------
     PointEstimate
-        ``theta`` over subject and ability is a posterior mean and ``theta_covariance`` the
+        ``theta`` over subject and ability is the posterior mean and ``theta_covariance`` the
         posterior covariance, given items; ``a`` is over item and ability, and ``item_covariance``
         is that of each item's (a, d), given μ_a, Λ, μ_d and σ_d. The log likelihood is a lower
-        bound of the marginal one.
+        bound on the marginal one.
 
     Raises
     ------
@@ -81,17 +81,17 @@ def fit_mirt(
     Warns
     -----
     ConvergenceWarning
-        If the loss still changes at the end.
+        If the iteration has not converged.
 
     Notes
     -----
-    Neither data nor prior see rotations of the abilities. The axes reported are principal: Σ_j a aᵀ
-    is diagonal and descending, and the slopes of each ability sum to 0 or more.
+    Likelihood and prior are invariant to rotations of the abilities. Results are in principal axes:
+    Σ_j a aᵀ is diagonal and descending, and the slopes of each ability sum to 0 or more.
 
-    Abilities and items have normal beliefs, the closest to their posteriors (variational EM), and
-    μ_a, Λ, μ_d and σ_d are where the lower bound of the evidence is highest. Abilities that the
-    items do not need get slopes of 0. Three EM steps are extrapolated (SQUAREM). Errors of items
-    are from the observed information; see `bayesirt.estimators.observed_information`.
+    The posteriors of abilities and items are approximated by the closest normal distributions
+    (variational EM), and μ_a, Λ, μ_d and σ_d maximise the lower bound on the evidence. Abilities
+    that the items do not need get slopes of 0. Three EM steps are extrapolated (SQUAREM). Errors of
+    items are from the observed information; see `bayesirt.estimators.observed_information`.
 
     References
     ----------
@@ -142,7 +142,7 @@ def climbed(
     tolerance: float,
     max_iterations: int,
 ) -> tuple[EMState, Iterations]:
-    """Return where EM ends, in whatever axes."""
+    """Return the result of EM, in arbitrary axes."""
     em = partial(_EM, quadrature, layout)
     return climb(em, *first, tolerance=tolerance, max_iterations=max_iterations, name="mirt")
 
@@ -150,7 +150,7 @@ def climbed(
 def _given_items(
     layout: DenseLayout, quadrature: Quadrature, state: EMState
 ) -> tuple[MirtPopulation, Abilities, Float[Array, ""]]:
-    """Return parameters in principal axes, abilities given items, and a bound of the evidence."""
+    """Return parameters in principal axes, abilities given items, and a bound on the evidence."""
     (items, _), beliefs = state.parameters, state.beliefs
     standard = standard_normal(items.a.shape[1], items.d.dtype)
     abilities, bound = _GIVEN(layout, items, standard, beliefs.abilities, quadrature)
@@ -165,8 +165,8 @@ def em_step(
 ) -> tuple[MirtPopulation, Beliefs, Float[Array, ""]]:
     """Take one EM step.
 
-    The loss, at the parameters before it, is the negative lower bound of the evidence, abilities
-    and items integrated out, with the hyperprior.
+    The returned loss is that before the step: the negative lower bound on the evidence, with
+    abilities and items integrated out, plus the hyperprior.
     """
     items, population = parameters
     standard = standard_normal(items.a.shape[1], items.d.dtype)

@@ -15,9 +15,9 @@ from bayesirt.models.mirt import MU_A_SD, MU_D_SD, SIGMA_D_SCALE, USUAL_SPREAD
 
 
 class ItemPopulation(NamedTuple):
-    """Where items' parameters come from; `root_a` is `to_root` of the slopes' covariance Λ⁻¹.
+    """The population of items; `root_a` is `to_root` of the slopes' covariance Λ⁻¹.
 
-    Intercepts are drawn towards μ_d alone, μ_b = 0 of the model: a penalty that is closed form.
+    Intercepts shrink towards μ_d only (the model's μ_b is 0), which gives a closed-form penalty.
     """
 
     mu_a: Float[Array, " ability"]
@@ -32,7 +32,7 @@ class ItemPopulation(NamedTuple):
 
     @property
     def prior(self) -> Normal:
-        """What each item's (a, d) is expected to be."""
+        """Prior of each item's (a, d)."""
         n = len(self.mu_a)
         precision = jnp.zeros((n + 1, n + 1), self.mu_a.dtype)
         precision = precision.at[:n, :n].set(self.precision_a)
@@ -41,18 +41,18 @@ class ItemPopulation(NamedTuple):
 
 
 class MirtPopulation(NamedTuple):
-    """All that belongs to no single subject."""
+    """All parameters except those of single subjects."""
 
     items: Items
     population: ItemPopulation
 
 
 Moved = tuple[MirtPopulation, Beliefs]
-"""Both in other axes of the abilities."""
+"""Parameters and beliefs in other axes of the abilities."""
 
 
 def first_population(n_abilities: int, like: Array) -> ItemPopulation:
-    """Return where the iteration starts: slopes about 0, at usual spreads."""
+    """Return the initial population: slopes centred on 0 with typical spreads."""
     zero = np.zeros((), like.dtype)
     spread = np.diag(np.full(n_abilities, np.log(2 * USUAL_SPREAD), like.dtype))
     start = np.zeros(n_abilities, like.dtype), spread, zero, zero
@@ -65,7 +65,7 @@ def moved_axes(
     matrix: Float[Array, "k k"],
     shift: Float[Array, " k"],
 ) -> Moved:
-    """Return the same with θ = matrix θ' + shift, so that no response sees a difference."""
+    """Change axes by θ = matrix θ' + shift, without changing the likelihood."""
     (items, population), (abilities, unknown) = parameters, beliefs
     n = len(shift)
     to_new = jnp.linalg.inv(matrix)
@@ -81,13 +81,13 @@ def moved_axes(
 
 
 def to_standard(parameters: MirtPopulation, beliefs: Beliefs) -> Moved:
-    """Move location, scales and angles of the abilities to where they are most likely.
+    """Move location, scales and angles of the abilities to their most likely values.
 
-    Parameter expansion (Liu, Rubin & Wu 1998): EM alone creeps where each subject's posterior holds
-    it back. With θ = B θ' the penalised loss in S = B Bᵀ, slopes' population moving along, is (tr
-    S⁻¹M + (N + 1) log|S| + μ_aᵀ S μ_a) / 2, where M = Σ_i E θθᵀ + s² Λ. It is least where M = (N +
-    1) S + S μ_a μ_aᵀ S, that is at S = (M - x² M μ_a μ_aᵀ M) / (N + 1) with (N + 1) x + x² μ_aᵀ M
-    μ_a = 1. B is the symmetric root.
+    Parameter expansion (Liu, Rubin & Wu 1998): EM alone converges slowly, as each subject's
+    posterior holds it back. With θ = B θ' and the slopes' population moving along, the penalised
+    loss in S = B Bᵀ is (tr S⁻¹M + (N + 1) log|S| + μ_aᵀ S μ_a) / 2, where M = Σ_i E θθᵀ + s² Λ. Its
+    minimum satisfies M = (N + 1) S + S μ_a μ_aᵀ S, that is S = (M - x² M μ_a μ_aᵀ M) / (N + 1) with
+    (N + 1) x + x² μ_aᵀ M μ_a = 1. B is the symmetric root.
     """
     parameters, beliefs = located(parameters, beliefs)
     (_, population), abilities = parameters, beliefs.abilities
@@ -114,16 +114,16 @@ def located(parameters: MirtPopulation, beliefs: Beliefs) -> Moved:
 
 
 def turned_back(parameters: MirtPopulation, beliefs: Beliefs, before: Items) -> Moved:
-    """Rotate the axes to where slopes are closest to what they were (Procrustes).
+    """Rotate the axes such that slopes are closest to those before (Procrustes).
 
-    The loss does not see rotations, and steps with one in them never come to an end.
+    The loss is invariant to rotations, and steps that include one would never converge.
     """
     left, _, right = jnp.linalg.svd(parameters.items.a.T @ before.a)
     return moved_axes(parameters, beliefs, left @ right, jnp.zeros_like(before.a[0]))
 
 
 def best_population(parameters: MirtPopulation, beliefs: Beliefs) -> ItemPopulation:
-    """Return the population that fits the items, what is not known of them included."""
+    """Return the population that fits the items, including their uncertainty."""
     ((a, d), population), covariance = parameters, beliefs.unknown
     n_items, n = a.shape
     precision = population.precision_a
@@ -137,7 +137,7 @@ def best_population(parameters: MirtPopulation, beliefs: Beliefs) -> ItemPopulat
 
 
 def best_log_sigma_d(squares: Float[Array, ""], n_items: int) -> Float[Array, ""]:
-    """Return log s for the s where n / s - squares / s³ + s / scale² = 0, the best σ_d."""
+    """Return log s for the best σ_d, s, which solves n / s - squares / s³ + s / scale² = 0."""
     inner = jnp.sqrt(n_items**2 + 4 * squares / SIGMA_D_SCALE**2)
     return jnp.log(2 * squares / (n_items + inner)) / 2
 
@@ -156,7 +156,7 @@ def population_loss(
 
 
 def in_principal_axes(parameters: MirtPopulation, beliefs: Beliefs) -> Moved:
-    """Rotate the axes to where Σ_j a_j a_jᵀ is diagonal and descending, and Σ_j a ≥ 0."""
+    """Rotate the axes such that Σ_j a_j a_jᵀ is diagonal and descending, and Σ_j a ≥ 0."""
     a = parameters.items.a
     _, vectors = jnp.linalg.eigh(a.T @ a)
     vectors = vectors[:, ::-1]

@@ -1,4 +1,4 @@
-"""Multidimensional 2PL: where the iteration starts."""
+"""Initial values of the multidimensional 2PL."""
 
 from typing import Any
 
@@ -31,8 +31,8 @@ _SPARE_VECTORS, _SUBSPACE_STEPS = 8, 12
 def start(layout: DenseLayout, n_abilities: int) -> tuple[MirtPopulation, Beliefs]:
     """Return items and abilities from the singular vectors of standardised residuals.
 
-    Residuals are of each item's proportion correct. A correlation h of an item with an ability
-    becomes a slope of 1.7 h / √(1 - Σ h²), as in a factor analysis of normal propensities.
+    Residuals are relative to each item's proportion correct. A correlation h of an item with an
+    ability gives a slope of 1.7 h / √(1 - Σ h²), as in a factor analysis of normal propensities.
     """
     dtype = jnp.result_type(float)
     successes, trials = (np.asarray(x) for x in layout)
@@ -57,9 +57,9 @@ def start(layout: DenseLayout, n_abilities: int) -> tuple[MirtPopulation, Belief
 
 
 def _leading_vectors(residuals: NDArray[np.float32], n: int) -> tuple[Any, Any]:
-    """Return left singular vectors, and loadings with what noise alone would give taken away.
+    """Return left singular vectors, and loadings from which the contribution of noise is removed.
 
-    By subspace iteration from fixed columns.
+    Uses subspace iteration from fixed columns.
     """
     n_rows, n_columns = residuals.shape
     width = min(n + _SPARE_VECTORS, n_rows, n_columns)
@@ -77,31 +77,31 @@ def _leading_vectors(residuals: NDArray[np.float32], n: int) -> tuple[Any, Any]:
 
 
 def check_start(responses: Responses, n_abilities: int, init: PointEstimate | None) -> None:
-    """Refuse more abilities than items can tell, and a start at other items than `fit_mirt`'s."""
+    """Refuse too many abilities, and a start that is not a fit of these items by `fit_mirt`."""
     if not 1 <= n_abilities < responses.n_items:
         raise ResponseError(
-            f"{n_abilities} abilities cannot be told from {responses.n_items} items; ask for at "
-            f"least one ability and fewer than there are items"
+            f"{n_abilities} abilities cannot be estimated from {responses.n_items} items; choose "
+            f"at least one ability and fewer than there are items"
         )
     if init is None:
         return
     items = list(map(str, init.parameters["item"].values))
     if init["a"].shape != (responses.n_items, n_abilities) or items != list(responses.items):
         raise ResponseError(
-            f"`init` has slopes of shape {init['a'].shape}, and the {responses.n_items} items need "
+            f"`init` has slopes of shape {init['a'].shape}, but the {responses.n_items} items need "
             f"{n_abilities} each in their order; start from a fit of the same items"
         )
     if "precision_a" not in init.parameters:
         raise ResponseError(
-            f"`init` by {init.settings['estimator']} has no population of slopes; start from a fit "
-            f"by fit_mirt"
+            f"`init` from {init.settings['estimator']} has no population of slopes; start from a "
+            f"fit by fit_mirt"
         )
 
 
 def start_from(
     init: PointEstimate, responses: Responses, n_abilities: int
 ) -> tuple[MirtPopulation, Beliefs]:
-    """Return items as they were estimated, and abilities of which nothing is known."""
+    """Return items as estimated by `init`, and abilities at their population."""
     dtype = jnp.result_type(float)
     found = Items(*(jnp.asarray(init[name], dtype) for name in ("a", "d")))
     population = ItemPopulation(

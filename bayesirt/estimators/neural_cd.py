@@ -1,6 +1,6 @@
 """NeuralCD: fine-grained abilities by a monotone neural network (Zhang et al., 2026).
 
-It has neither a likelihood with few parameters nor errors; it stands here to be compared with.
+It has neither a parsimonious likelihood nor standard errors; it is included for comparison.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,12 +35,12 @@ from bayesirt.names import one_line
 from bayesirt.random_keys import Key, as_key
 
 UNSEEN_DIFFICULTY, UNSEEN_DISCRIMINATION = 0.5, 1.0
-"""Of items without responses (Zhang et al., 2026, section 3.4)."""
+"""Values for items without responses (Zhang et al., 2026, section 3.4)."""
 
 
 @dataclass(frozen=True)
 class Training:
-    """How the network is trained: what `fit_neural_cd` may be told."""
+    """Training options of `fit_neural_cd`."""
 
     hidden: tuple[int, ...] = (256, 1024, 128)
     dropout: float = 0.0
@@ -53,9 +53,9 @@ class Training:
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden", tuple(self.hidden))
         if not self.hidden or min(self.hidden) < 1:
-            raise ValueError(f"`hidden` must name widths from 1 on, got {self.hidden}")
+            raise ValueError(f"`hidden` must hold positive widths, got {self.hidden}")
         if not 0 <= self.dropout < 1:
-            raise ValueError(f"`dropout` must be a share from 0 to below 1, got {self.dropout}")
+            raise ValueError(f"`dropout` must be a share in [0, 1), got {self.dropout}")
         for name in ("learning_rate", "decay"):
             if not (np.isfinite(rate := getattr(self, name)) and rate > 0):
                 raise ValueError(f"`{name}` must be positive, got {rate}")
@@ -66,14 +66,14 @@ class Training:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NeuralDiagnosis:
-    """A trained network, with the abilities that it found."""
+    """A trained network and the abilities that it estimates."""
 
     # ``proficiency`` over subject and ability, ``difficulty`` over item and ability and
     # ``discrimination`` over item, all in [0, 1].
     parameters: xr.Dataset
-    # Of the network, from the interaction of abilities and item to the answer.
+    # Layers of the network, from the interaction of abilities and item to the answer.
     layers: tuple[Layer, ...]
-    # shape (epoch,). Mean cross-entropy per trial of each epoch, with units left out.
+    # shape (epoch,). Mean cross-entropy per trial of each epoch, with dropout.
     trace: NDArray[np.float64]
     settings: Mapping[str, Any]  # The estimator's name and its options, JSON-ready.
 
@@ -87,12 +87,12 @@ class NeuralDiagnosis:
 
     @property
     def summary(self) -> pd.DataFrame:
-        """Abilities as a table, subjects in rows."""
+        """Abilities as a table with subjects in rows."""
         table: pd.DataFrame = self.parameters["proficiency"].to_pandas()
         return table
 
     def to_text(self) -> str:
-        """Return how the network was trained in a few words."""
+        """Return a short description of the training."""
         n_subjects, n_abilities = self.parameters["proficiency"].shape
         return (
             f"{n_abilities} abilities of {n_subjects} subjects after {len(self.trace)} epochs, "
@@ -107,12 +107,12 @@ class NeuralDiagnosis:
         difficulty: ArrayLike = UNSEEN_DIFFICULTY,
         discrimination: ArrayLike = UNSEEN_DISCRIMINATION,
     ) -> NDArray[np.float64]:
-        """Return probabilities of right answers to items by the abilities that these need."""
+        """Return probabilities of right answers to items with the given rows of the Q-matrix."""
         needs = np.atleast_2d(np.asarray(q_rows, np.float32))
         n_abilities = self.abilities.shape[1]
         if needs.ndim != 2 or needs.shape[1] != n_abilities:
             raise ResponseError(
-                f"rows of the Q-matrix have {n_abilities} abilities, got an array of shape "
+                f"rows of the Q-matrix have {n_abilities} abilities, but the array has shape "
                 f"{needs.shape}; give one value for each ability"
             )
         if not np.isin(needs, (0, 1)).all():
@@ -122,7 +122,7 @@ class NeuralDiagnosis:
         unknown = next((name for name in chosen if name not in set(known)), None)
         if unknown is not None:
             raise ResponseError(
-                f"subject {one_line(unknown)!r} was not among the responses; name one that was"
+                f"subject {one_line(unknown)!r} is not among the responses; name one that is"
             )
         ability = self.parameters["proficiency"].sel(subject=chosen).to_numpy()
         of_rows = (
@@ -146,7 +146,7 @@ def fit_neural_cd(
     ----------
     responses : Responses
     q : QMatrix
-        Rows of other items are left out.
+        Which abilities each item needs; rows of other items are ignored.
     key : jax.random.key or int
         The same key gives the same network on the same machine.
 
@@ -155,11 +155,11 @@ def fit_neural_cd(
     hidden : tuple of int
         Widths of the hidden layers, by default 256, 1024 and 128.
     dropout : float
-        Share of hidden units, in [0, 1), that each batch leaves out; by default 0.
+        Share of hidden units, in [0, 1), that are dropped in each batch; by default 0.
     learning_rate : float
-        Of Adam in the first epoch; by default .001.
+        Learning rate of Adam in the first epoch; by default .001.
     decay : float
-        By which the rate is multiplied after each `decay_epochs` epochs; by default .8 after 5.
+        Factor applied to the learning rate after each `decay_epochs` epochs; by default .8 after 5.
     decay_epochs : int
     batch_size : int
         Responses in a batch, by default 256.
@@ -180,10 +180,10 @@ def fit_neural_cd(
     Notes
     -----
     Widths, rate, decay and batch size are those of Zhang et al. (2026), which like the published
-    implementation has discriminations in [0, 1]. What the decay counts in and the number of epochs
-    the paper leaves open. The published implementation leaves out half of the units; at these
-    widths and rates that drowns what is learnt in a few dozen epochs. The start differs too (see
-    `first_parameters`). Everything is in 32 bits.
+    implementation has discriminations in [0, 1]. The paper does not give the unit of the decay or
+    the number of epochs. The published implementation drops half of the units; at these widths and
+    rates, that noise exceeds what is learned in a few dozen epochs. Initial values differ too (see
+    `first_parameters`). All computations are in 32 bits.
 
     References
     ----------
@@ -216,7 +216,7 @@ def fit_neural_cd(
 
 
 def _filled(column: NDArray[np.integer], length: int) -> Array:
-    """Return a column of cells, filled up with zeros: cells without trials say nothing."""
+    """Return a column of cells padded with zeros; cells without trials have no effect."""
     return jnp.asarray(np.pad(column.astype(np.int32), (0, length - len(column))))
 
 

@@ -1,4 +1,4 @@
-"""The monotone network of NeuralCD: how its weights start, what it answers, and its loss."""
+"""The monotone network of NeuralCD: initial weights, output and loss."""
 
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ class Layer(NamedTuple):
 
 
 class NetworkParameters(NamedTuple):
-    """All that is learnt, in logits before the sigmoid where it is to lie in [0, 1]."""
+    """All learned parameters; those in [0, 1] are stored as logits."""
 
     ability: Float[Array, "subject ability"]
     difficulty: Float[Array, "item ability"]
@@ -25,7 +25,7 @@ class NetworkParameters(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Observed cells, some filled up with cells without trials."""
+    """Observed cells, padded with cells without trials."""
 
     subject: Int[Array, " cell"]
     item: Int[Array, " cell"]
@@ -36,11 +36,11 @@ class Batch(NamedTuple):
 def first_parameters(
     key: Array, n_subjects: int, n_items: int, n_abilities: int, hidden: tuple[int, ...]
 ) -> NetworkParameters:
-    """Draw where training starts: weights by Glorot & Bengio's normal rule.
+    """Draw initial parameters, with weights by Glorot & Bengio's normal rule.
 
-    Biases put each unit in its middle where abilities equal difficulties. With biases of 0, as
-    published, units with a thousand inputs, none of them negative, start so far to one side that 32
-    bits cannot tell subjects apart and nothing is learnt.
+    Biases are such that units are at their midpoint if abilities equal difficulties. With biases of
+    0, as published, units with a thousand non-negative inputs start so saturated that subjects are
+    indistinguishable in 32 bits and nothing is learned.
     """
     draw = jax.nn.initializers.glorot_normal()
     keys = jax.random.split(key, 4 + len(hidden))
@@ -49,7 +49,7 @@ def first_parameters(
         draw(k, (width, after), jnp.float32)
         for k, width, after in zip(keys[3:], widths[:-1], widths[1:], strict=True)
     ]
-    # x is 0 in the first layer, and later ones read units of 1/2
+    # x is 0 in the first layer; the inputs of later layers are 1/2
     inputs = (0.0, *(0.5 for _ in hidden))
     layers = tuple(
         Layer(w, -middle * jnp.abs(w).sum(0)) for w, middle in zip(weights, inputs, strict=True)
@@ -81,10 +81,10 @@ def logit_right(
     dropout: float = 0.0,
     key: Array | None = None,
 ) -> Float[Array, "..."]:
-    """Return the logit of the probability of a right answer, which never falls with x.
+    """Return the logit of the probability of a right answer, which never decreases with x.
 
-    Sigmoid layers with weights |w|, as the published implementation of NeuralCD has them: a
-    monotone function of x whatever w is, without a projection after each step.
+    Sigmoid layers with weights |w|, as in the published implementation of NeuralCD, are monotone in
+    x for any w, without a projection after each step.
 
     Wang et al. 2023 (NeuralCD); Zhang et al. (2026), section 2.4.
     """

@@ -1,6 +1,6 @@
 """Items, normal populations, and normal beliefs about abilities and items.
 
-Abilities are in standard deviations of the population, slopes in logits per one of these.
+Abilities are in standard deviations of the population, slopes in logits per standard deviation.
 """
 
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from bayesirt.likelihood.families import LOGIT
 from bayesirt.likelihood.host_arrays import host
 
 Unknown = Float[Array, "item parameter parameter"] | None
-"""Covariance of each item's (a, d), where items are not taken as known."""
+"""Covariance of each item's (a, d), unless items are treated as known."""
 
 _FIRST_VARIANCE = 0.05
 
@@ -42,7 +42,7 @@ class Items(NamedTuple):
 
 
 class Normal(NamedTuple):
-    """A normal population of subjects' abilities or of items' parameters, or one for each item."""
+    """A normal population of abilities or of item parameters, or one for each item."""
 
     centre: Float[Array, "*row k"]
     precision: Float[Array, "*row k k"]
@@ -68,7 +68,7 @@ class Abilities(NamedTuple):
 
 
 class Beliefs(NamedTuple):
-    """Normal approximations to what is not known; `unknown` is None where items are as known."""
+    """Normal approximations to posteriors; `unknown` is None if items are treated as known."""
 
     abilities: Abilities
     unknown: Any = None
@@ -80,13 +80,13 @@ def standard_normal(n_abilities: int, dtype: DTypeLike) -> Normal:
 
 
 def without_answers(population: Normal, n_subjects: int) -> Abilities:
-    """Return what is thought of subjects who answered nothing."""
+    """Return the abilities of subjects without answers."""
     both = population.centre, inverse(population.precision)
     return Abilities(*(jnp.broadcast_to(x, (n_subjects, *x.shape)) for x in both))
 
 
 def first_unknown(items: Items) -> Float[Array, "item parameter parameter"]:
-    """Return covariances to start from."""
+    """Return initial covariances."""
     size = items.a.shape[1] + 1
     own = np.eye(size, dtype=items.d.dtype) * _FIRST_VARIANCE
     return host(np.broadcast_to(own, (len(items.d), size, size)).copy())

@@ -1,10 +1,10 @@
-"""What is known of items where abilities are not.
+"""Observed information about items when abilities are unknown.
 
-The observed information is that of complete data less what is missing (Louis 1982): the variance,
-over each subject's posterior, of the complete data's score. About the posterior mean that score is
-taken as linear in θ, so each subject's part is R Rᵀ with as many columns as there are abilities.
-Where few items tell of an ability that is too little: errors of slopes come out too small, by a
-tenth with some fifteen items and by a twentieth with sixty.
+The observed information is that of complete data minus the missing information (Louis 1982): the
+variance, over each subject's posterior, of the complete data's score. The score is linearised in θ
+at the posterior mean, so each subject's part is R Rᵀ with as many columns as there are abilities.
+With few items per ability this is too small: errors of slopes are then underestimated, by a tenth
+with about fifteen items and by a twentieth with sixty.
 """
 
 from typing import Any
@@ -21,9 +21,9 @@ from bayesirt.estimators.symmetric_matrices import inverse
 from bayesirt.likelihood.cell_sums import DenseLayout, in_row_blocks
 
 _BLOCK_NUMBERS = 1 << 22
-"""Of score roots that are held at a time."""
+"""Most numbers of score roots held in memory at a time."""
 _SMALLER_SHARES = (0.98, 0.95, 0.9, 0.8, 0.6, 0.0)
-"""Of what is missing: the largest is subtracted after which something is left."""
+"""Shares of the missing information; the largest is subtracted that leaves a positive rest."""
 
 
 def item_covariance(
@@ -36,8 +36,8 @@ def item_covariance(
 ) -> Float[Array, "item parameter parameter"]:
     """Return the covariance of each item's (a, d), in principal axes, given the prior.
 
-    Jointly, it is the items' blocks of the inverse of all their information, along the items whose
-    axes are principal; else as if all other items were known.
+    With `joint`, these are the items' blocks of the inverse of their whole information, restricted
+    to items in principal axes; otherwise all other items are treated as known.
     """
     information = complete_information(layout, items, abilities, quadrature) + prior.precision
     squares = _joint_squares if joint else _own_squares
@@ -50,7 +50,7 @@ def item_covariance(
 def complete_information(
     layout: DenseLayout, items: Items, abilities: Abilities, quadrature: Quadrature
 ) -> Float[Array, "item parameter parameter"]:
-    """Return what is known of each item's (a, d) as if abilities were, to their posteriors."""
+    """Return the complete-data information about each item's (a, d), given ability posteriors."""
     found: Array = _EQUATIONS(layout, items, Beliefs(abilities), quadrature).information
     return found
 
@@ -58,10 +58,10 @@ def complete_information(
 def score_roots(
     layout: DenseLayout, items: Items, abilities: Abilities, roots: Array, quadrature: Quadrature
 ) -> Float[Array, "subject item parameter ability"]:
-    """Return R, whose R Rᵀ is the covariance of the score of each subject's complete data.
+    """Return R such that R Rᵀ is the covariance of the score of each subject's complete data.
 
     `roots` are Cholesky factors of the abilities' covariances. The score of (a, d) is s (θ, 1),
-    with derivatives -w (θ, 1) aᵀ + s (I, 0) in θ.
+    with derivative -w (θ, 1) aᵀ + s (I, 0) in θ.
     """
     terms = expected_terms(layout, items, abilities, quadrature)
     along = jnp.einsum("jk,ikl->ijl", items.a, roots) * terms.information[:, :, None]
@@ -78,7 +78,7 @@ def over_score_roots(
     reduce: Any,
     *others: Any,
 ) -> Any:
-    """Return the sum over blocks of subjects of `reduce` (their score roots, rows of others)."""
+    """Return the sum over blocks of subjects of `reduce(score roots, *rows of others)`."""
     size = (items.a.shape[1] + 1) * items.a.shape[1]
     blocks = in_row_blocks(layout, max(_BLOCK_NUMBERS // size, 1))
     rows = (abilities, jnp.linalg.cholesky(abilities.covariance), others)
@@ -104,12 +104,12 @@ def _joint_squares(roots: Array) -> Array:
 def flat(
     roots: Float[Array, "subject item parameter ability"],
 ) -> Float[Array, "row all"]:
-    """Return score roots as a matrix, with a column for each item's parameter."""
+    """Return score roots as a matrix with a column for each item parameter."""
     return jnp.moveaxis(roots, 3, 1).reshape(-1, roots.shape[1] * roots.shape[2])
 
 
 def block_diagonal(blocks: Float[Array, "item p p"]) -> Float[Array, "all all"]:
-    """Return blocks on the diagonal of one matrix."""
+    """Return a block-diagonal matrix."""
     n, p = blocks.shape[:2]
     rows = jnp.arange(n)
     matrix = jnp.zeros((n, p, n, p), blocks.dtype).at[rows, :, rows].set(blocks)
@@ -126,7 +126,7 @@ def diagonal_blocks(matrix: Float[Array, "all all"], size: int) -> Float[Array, 
 def inverse_of_rest(
     information: Float[Array, "... p p"], missing: Float[Array, "... p p"]
 ) -> Float[Array, "... p p"]:
-    """Return (information - missing)⁻¹, with less subtracted where nothing would be left."""
+    """Return (information - missing)⁻¹, subtracting less if the rest would not be positive."""
     found = _REST(information, missing, 1.0)
     for share in _SMALLER_SHARES:
         usable = jnp.isfinite(found).all((-2, -1), keepdims=True)
@@ -145,7 +145,7 @@ def _principal(
     information: Float[Array, "item p p"],
     missing: Float[Array, "all all"],
 ) -> Float[Array, "item p p"]:
-    """Return blocks of the covariance of items that keep Σ_j a_j a_jᵀ diagonal."""
+    """Return blocks of the items' covariance under the constraint that Σ_j a_j a_jᵀ is diagonal."""
     n_items, n = a.shape
     k, m = np.triu_indices(n, 1)
     gradient = jnp.zeros((len(k), n_items, n + 1), a.dtype)

@@ -1,4 +1,4 @@
-"""The named parameters of a point estimate, from arrays."""
+"""Tables of named parameters for point estimates."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -19,7 +19,7 @@ def parameter_table(
     errors: Iterable[ArrayLike],
     theta_centre: ArrayLike,
 ) -> xr.Dataset:
-    """Return what `PointEstimate.parameters` holds of a model of one ability."""
+    """Return `PointEstimate.parameters` for a model of one ability."""
     columns: dict[str, tuple[Any, Any]] = {}
     for name, value, error in zip(("theta", "a", "d"), values, errors, strict=True):
         dim = "subject" if name == "theta" else "item"
@@ -39,7 +39,7 @@ def standard_errors(covariance: Float[Array, "row k k"]) -> Float[Array, "row k"
 def mirt_columns(
     items: Items, covariance: Float[Array, "item parameter parameter"], abilities: Abilities
 ) -> dict[str, tuple[Any, Any]]:
-    """Return dims and values of what items and subjects of several abilities are."""
+    """Return dims and values of item and subject parameters with several abilities."""
     errors = standard_errors(covariance)
     return {
         "theta": (("subject", "ability"), abilities.mean),
@@ -71,6 +71,6 @@ def named_table(
 
 
 def in_64_bits(columns: dict[str, tuple[Any, Any]], coords: dict[str, Any]) -> xr.Dataset:
-    """Return columns, of dims and values, as named arrays."""
+    """Return columns of (dims, values) as named arrays in 64 bits."""
     named = {name: (dims, np.asarray(x, np.float64)) for name, (dims, x) in columns.items()}
     return xr.Dataset(named, coords=coords)

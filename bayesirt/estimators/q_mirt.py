@@ -1,4 +1,4 @@
-"""Fine-grained abilities by EM: normal approximations to the abilities, items by Newton steps."""
+"""Q-matrix model by EM: normal approximations for abilities, Newton steps for items."""
 
 import warnings
 from functools import partial
@@ -36,11 +36,11 @@ from bayesirt.point_estimate import PointEstimate
 
 _NODES, _FEW_NODES = 5, 3
 _MORE_NODES = (15, 31)
-"""Tried where the loss rises: slopes so steep that few nodes miss the bend of a cell."""
+"""Numbers of nodes to try if the loss rises, as steep slopes need more nodes."""
 _LARGE = 1 << 20
-"""More cells than this are computed in 32 bits, by default with few nodes."""
+"""With more cells than this, they are computed in 32 bits and by default with few nodes."""
 _MOST_RISE = 1.0
-"""Of the loss above its least, before more nodes are tried."""
+"""Largest rise of the loss above its minimum before more nodes are tried."""
 
 
 def fit_q_mirt(
@@ -58,27 +58,27 @@ def fit_q_mirt(
     ----------
     responses : Responses
     q : QMatrix
-        Rows of other items are left out.
+        Which abilities each item needs; rows of other items are ignored.
     structure : {"correlated", "general", "independent"}
-        Ω is any correlation matrix, has one general factor, λλᵀ + diag(1 - λ²), or is the
+        Ω is an arbitrary correlation matrix, has one general factor, λλᵀ + diag(1 - λ²), or is the
         identity.
     n_nodes : int, optional
         Quadrature nodes of each cell's linear predictor; by default 5, or 3 beyond a million cells,
-        where many items leave little to integrate over, and more where these do not do: where the
-        loss rises.
+        where many items determine abilities well. By default, more nodes are tried if the loss
+        rises.
     tolerance : float, optional
-        Stop when the loss changes by at most this share of itself; by default 1e-6, or what the
+        Stop when the relative change of the loss is at most this; by default 1e-6, or what the
         number format allows.
     max_iterations : int
-        Each of three EM steps.
+        Most iterations, of three EM steps each.
 
     Returns
     -------
     PointEstimate
-        ``theta`` over subject and ability is a posterior mean and ``theta_se`` the posterior
+        ``theta`` over subject and ability is the posterior mean and ``theta_se`` the posterior
         standard deviation, given items; ``a`` is over ``loading``, in the order of
-        `QMatrix.loadings`. Errors of items are as if abilities were known to their posteriors, so
-        lower bounds. The log likelihood is a lower bound of the marginal one.
+        `QMatrix.loadings`. Errors of items use complete-data information, so they are lower bounds.
+        The log likelihood is a lower bound on the marginal one.
 
     Raises
     ------
@@ -88,14 +88,14 @@ def fit_q_mirt(
     Warns
     -----
     ConvergenceWarning
-        If the loss still changes at the end.
+        If the iteration has not converged.
 
     Notes
     -----
     Each subject's posterior is approximated by the closest normal distribution (Gaussian
     variational EM): its covariance is (AᵀWA + Ω⁻¹)⁻¹ with expected information W. The priors are
     log a ~ N(μ_a, σ_a) and d ~ N(μ_d + Σ_k q_jk β_k, σ_d). Three EM steps are extrapolated
-    (SQUAREM) and the leap kept unless the loss rises by more than 1.
+    (SQUAREM), and the extrapolation is kept unless the loss rises by more than 1.
 
     References
     ----------
@@ -153,9 +153,9 @@ def _nodes_to_try(n_nodes: int | None, *, large: bool) -> tuple[int, ...]:
 def start(
     layout: DenseLayout, slots: Slots, structure: Structure
 ) -> tuple[QMirtPopulation, Beliefs]:
-    """Return items from the proportions correct, and abilities of which nothing is known.
+    """Return items from the proportions correct, and abilities at their population.
 
-    Slopes are smaller where an item needs many abilities, so that all items discriminate alike.
+    Slopes are smaller if an item needs many abilities, so that all items discriminate equally.
     """
     dtype = jnp.result_type(float)
     successes, trials = (x.sum(0).astype(dtype) for x in layout)
@@ -176,8 +176,8 @@ def em_step(
 ) -> tuple[QMirtPopulation, Beliefs, Float[Array, ""], tuple[Abilities, Array, Array]]:
     """Take one EM step.
 
-    The loss is at the parameters before it, and so are abilities, the covariances of items and the
-    bound of the marginal log likelihood, which come last.
+    The returned loss is that before the step, and so are the abilities, the covariances of items
+    and the bound on the marginal log likelihood, which come last.
     """
     items, population = parameters
     prior = population.prior(slots)
@@ -203,7 +203,7 @@ def em_step(
 
 
 def _mend(near: QMirtPopulation, far: QMirtPopulation) -> QMirtPopulation:
-    """Return parameters after a leap with correlations that can be."""
+    """Return parameters after a leap, with a valid correlation matrix."""
     near_by, there = near.population.correlation, far.population.correlation
     population = far.population._replace(correlation=correlation_towards(near_by, there))
     return far._replace(population=population)

@@ -1,4 +1,4 @@
-"""Fine-grained abilities: the populations of subjects and of items, given both."""
+"""Q-matrix model: the populations of subjects and items, given subjects and items."""
 
 from typing import NamedTuple
 
@@ -15,11 +15,11 @@ from bayesirt.models.q_mirt import Structure
 MU_A_SD, MU_D_SD = 0.5, 2.0
 """Standard deviations of the normal priors on μ_a and μ_d, as in the 2PL."""
 USUAL_SPREADS = (0.3, 1.0, 0.5)
-"""Of log a, d and β: what weighs as much as `_SPREAD_WEIGHT` observed values."""
+"""Prior spreads of log a, d and β, with the weight of `_SPREAD_WEIGHT` observed values."""
 
 _SPREAD_WEIGHT = 2.0
 _CORRELATION_WEIGHT = 2.0
-"""In subjects: what pulls correlations towards none, by a density of (|Ω| exp tr Ω⁻¹)^(-w/2)."""
+"""Weight w, in subjects, of the density (|Ω| exp tr Ω⁻¹)^(-w/2) that shrinks correlations."""
 _SCALE_STEPS = 3
 _FARTHEST = 0.5
 _FACTOR_STEPS = 10
@@ -29,7 +29,7 @@ _LEAST_LEFT = 0.25
 
 
 class Spreads(NamedTuple):
-    """Standard deviations of the items' parameters, in logarithms: log σ_a, log σ_d, log σ_β."""
+    """Logarithms of the standard deviations of item parameters: log σ_a, log σ_d, log σ_β."""
 
     log_a: Float[Array, ""]
     d: Float[Array, ""]
@@ -37,11 +37,11 @@ class Spreads(NamedTuple):
 
 
 class Population(NamedTuple):
-    """What concerns all subjects, or all items.
+    """Population parameters of subjects and items.
 
     β is how much easier items that need an ability are, in logits; `correlation` is Ω; `general` is
-    λ, the correlation of each ability with the general one, and 0 in other structures. Intercepts
-    are drawn towards μ_d + Qβ, μ_b = 0 of the model: a penalty that is closed form.
+    λ, the correlation of each ability with the general one, or 0 in other structures. Intercepts
+    shrink towards μ_d + Qβ (the model's μ_b is 0), which gives a closed-form penalty.
     """
 
     mu_a: Float[Array, ""]
@@ -53,11 +53,11 @@ class Population(NamedTuple):
 
     @property
     def abilities(self) -> Normal:
-        """Where subjects come from."""
+        """Population of the subjects."""
         return Normal(jnp.zeros_like(self.beta), inverse(self.correlation))
 
     def prior(self, slots: Slots) -> Normal:
-        """Return what each item's log slopes and d are expected to be; 0 in empty slots."""
+        """Return the prior of each item's log slopes and d; its centre is 0 in empty slots."""
         of_log_a, of_d = (jnp.exp(-2 * x) for x in (self.spreads.log_a, self.spreads.d))
         d = self.mu_d + slots.over_abilities(self.beta)
         weights = jnp.where(slots.taken, of_log_a, 1)
@@ -67,7 +67,7 @@ class Population(NamedTuple):
 
 
 def first_population(n_abilities: int, structure: Structure, like: Array) -> Population:
-    """Return where the iteration starts: usual spreads, and abilities that go together."""
+    """Return the initial population, with correlations of .49 unless abilities are independent."""
     general = jnp.full(n_abilities, 0.0 if structure == "independent" else 0.7, like.dtype)
     zero = jnp.zeros((), like.dtype)
     return Population(
@@ -86,7 +86,7 @@ def one_factor(general: Float[Array, " ability"]) -> Float[Array, "ability abili
 
 
 class QMirtPopulation(NamedTuple):
-    """All that belongs to no single subject."""
+    """All parameters except those of single subjects."""
 
     items: SlotItems
     population: Population
@@ -95,11 +95,10 @@ class QMirtPopulation(NamedTuple):
 def to_standard(
     slots: Slots, parameters: QMirtPopulation, abilities: Abilities
 ) -> tuple[QMirtPopulation, Abilities]:
-    """Move location and scale of each ability to where it is most likely; no response sees it.
+    """Move location and scale of each ability to their most likely values, without changing η.
 
-    Parameter expansion (Liu, Rubin & Wu 1998). Location is a linear system in the shifts, μ_d and β
-    together, scales a few Newton steps in their logarithms and μ_a together; both take the items'
-    priors into account.
+    Parameter expansion (Liu, Rubin & Wu 1998). Location is a linear system in the shifts, μ_d and
+    β; scales take a few Newton steps in their logarithms and μ_a. Both include the items' priors.
     """
     return _scaled(slots, *_located(slots, parameters, abilities))
 
@@ -118,7 +117,7 @@ def _located(
 
 
 def d_regression(slots: Slots, population: Population) -> tuple[Array, Array, Array]:
-    """Return what d is regressed on by (μ_d, β), the precision of d, and those of (μ_d, β)."""
+    """Return the design of d's regression on (μ_d, β), d's precision, and those of (μ_d, β)."""
     needs = slots.loadings(jnp.zeros(slots.taken.shape, population.beta.dtype))
     design = jnp.concatenate([jnp.ones_like(needs[:, :1]), needs], 1)
     of_beta = jnp.broadcast_to(jnp.exp(-2 * population.spreads.beta), population.beta.shape)
@@ -161,11 +160,11 @@ def _scaled(
 def best_correlation(
     structure: Structure, abilities: Abilities, population: Population
 ) -> Population:
-    """Return the population with correlations that fit the abilities, pulled towards none.
+    """Return the population with correlations that fit the abilities, shrunk towards 0.
 
-    A step of Fisher scoring among matrices with ones on the diagonal: M + ΩΛΩ, where M are the
-    moments with the pull and the diagonal Λ makes up what M lacks of ones. One general factor is
-    fitted to that.
+    A step of Fisher scoring among matrices with unit diagonal: M + ΩΛΩ, where M are the shrunken
+    moments, and Λ is diagonal such that the sum has unit diagonal. A general factor is fitted to
+    the result.
     """
     if structure == "independent":
         return population
@@ -192,10 +191,10 @@ def best_correlation(
 def correlation_towards(
     start: Float[Array, "ability ability"], end: Float[Array, "ability ability"]
 ) -> Float[Array, "ability ability"]:
-    """Return how far one can go from a correlation matrix towards another, perhaps indefinite one.
+    """Move from a correlation matrix as far as possible towards a possibly indefinite one.
 
-    That is the end, or so few halvings of the way to it that no combination of abilities keeps less
-    than a quarter of its variance; ones on the diagonal to the last digit.
+    The result is the end or, after as few halvings of the way as possible, a matrix in which each
+    combination of abilities keeps at least a quarter of its variance. The diagonal is exactly 1.
     """
     shares = 0.5 ** jnp.arange(_HALVINGS, dtype=start.dtype)
     left = (1 - _LEAST_LEFT) * start + shares[:, None, None] * (end - start)
@@ -210,7 +209,7 @@ def best_spreads(
     parameters: QMirtPopulation,
     item_covariance: Float[Array, "item parameter parameter"],
 ) -> Population:
-    """Return the population with the spreads of the items, what is not known of them included."""
+    """Return the population with the spreads that fit the items, including their uncertainty."""
     items, population = parameters
     unknown = jnp.diagonal(item_covariance, axis1=1, axis2=2)
     squares = (items.both - population.prior(slots).centre) ** 2 + unknown
@@ -226,12 +225,12 @@ def best_spreads(
 
 
 def _n_spread(slots: Slots) -> Int[Array, "3"]:
-    """Return how many parameters each of the spreads is about."""
+    """Return the number of parameters of each spread."""
     return jnp.stack([slots.taken.sum(), *map(jnp.asarray, (len(slots.taken), slots.n_abilities))])
 
 
 def _of_location(slots: Slots, population: Population) -> Float[Array, "coefficient coefficient"]:
-    """Return the information about (μ_d, β), given the items."""
+    """Return the information about (μ_d, β) given the items."""
     design, weight, own = d_regression(slots, population)
     return weight * design.T @ design + jnp.diag(own)
 
@@ -243,8 +242,8 @@ def population_loss(
 ) -> Float[Array, ""]:
     """Return the negative log prior of items and of their population, up to a constant.
 
-    Items, μ_d and β are integrated out by Laplace's approximation, which is what makes their
-    spreads estimable.
+    Items, μ_d and β are integrated out by Laplace's approximation, which makes their spreads
+    estimable.
     """
     (items, population), spreads = parameters, parameters.population.spreads
     squares = population.prior(slots).squares(items.both).sum()
@@ -258,7 +257,7 @@ def population_loss(
 
 
 def correlation_loss(structure: Structure, population: Population) -> Float[Array, ""]:
-    """Return what pulls correlations towards none."""
+    """Return the penalty that shrinks correlations towards 0."""
     if structure == "independent":
         return jnp.zeros_like(population.mu_a)
     omega = population.correlation

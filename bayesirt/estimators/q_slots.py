@@ -1,4 +1,4 @@
-"""The abilities that each item needs, side by side, and slopes above 0 in their places."""
+"""The abilities that each item needs, packed into slots, with positive slopes."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from bayesirt.likelihood.loadings import Loadings
 
 
 class SlotItems(NamedTuple):
-    """Items with log slopes, 0 in slots that are not taken."""
+    """Items with log slopes, 0 in empty slots."""
 
     log_a: Float[Array, "item slot"]
     d: Float[Array, " item"]
@@ -30,10 +30,10 @@ class SlotItems(NamedTuple):
 
 
 class Slots(NamedTuple):
-    """Positions of the abilities that items need, filled up to the longest row.
+    """Indices of the abilities that items need, padded to the longest row.
 
-    `pair` is where two abilities stand among all pairs; empty slots are those of ability 0. The
-    length of `any_ability`, empty in content, is the number of abilities.
+    `pair` is the index of two abilities among all pairs; empty slots are those of ability 0. The
+    length of `any_ability`, whose values are not used, is the number of abilities.
     """
 
     ability: Int[Array, "item slot"]
@@ -47,26 +47,26 @@ class Slots(NamedTuple):
         return len(self.any_ability)
 
     def slopes(self, log_a: Float[Array, "item slot"]) -> Float[Array, "item slot"]:
-        """Return slopes, 0 in slots that are not taken."""
+        """Return slopes, 0 in empty slots."""
         return jnp.where(self.taken, jnp.exp(log_a), 0)
 
     def loadings(self, log_a: Float[Array, "item slot"]) -> Float[Array, "item ability"]:
-        """Return slopes as a matrix, 0 where an item does not need an ability."""
+        """Return slopes as a matrix, 0 if an item does not need an ability."""
         slopes = self.slopes(log_a)
         rows = jnp.arange(len(slopes))[:, None]
         matrix = jnp.zeros((len(slopes), self.n_abilities), slopes.dtype)
         return matrix.at[rows, self.ability].add(slopes)
 
     def items(self, items: SlotItems) -> Items:
-        """Return the same items with a slope for every ability."""
+        """Return items with a slope for every ability."""
         return Items(self.loadings(items.log_a), items.d)
 
     def own(self, values: Float[Array, "item ability"]) -> Float[Array, "item slot"]:
-        """Return the values of the abilities that an item needs, 0 in other slots."""
+        """Return the values of the abilities that each item needs, 0 in empty slots."""
         return jnp.where(self.taken, jnp.take_along_axis(values, self.ability, 1), 0)
 
     def of_pairs(self, pairs: Float[Array, "item pair"]) -> Float[Array, "item slot slot"]:
-        """Return the values of those pairs of abilities that an item needs, any in other slots."""
+        """Return the values of the pairs of abilities that each item needs, arbitrary elsewhere."""
         flat = self.pair.reshape(len(self.pair), -1)
         return jnp.take_along_axis(pairs, flat, 1).reshape(self.pair.shape)
 
@@ -81,7 +81,7 @@ class Slots(NamedTuple):
 
 
 def slots_of(q: QMatrix) -> Slots:
-    """Return the abilities that each item needs, row after row as in `QMatrix.loadings`."""
+    """Return the abilities that each item needs, in the order of `QMatrix.loadings`."""
     needs = Loadings.of(q.needs)
     ability, any_ability = needs.ability_of_slot, np.zeros(q.n_abilities, np.int8)
     pair = place_of_pairs(q.n_abilities)[ability[:, :, None], ability[:, None, :]]

@@ -1,4 +1,4 @@
-"""Which point estimators there are, and which one suits the data and the model."""
+"""All point estimators, and the choice among them according to data and model."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,8 +36,8 @@ from bayesirt.random_keys import Key, as_key
 PointMethod = Literal["auto", "cbmm", "joint_map", "spectral", "em", "saem"]
 
 FEW_ITEMS = 30
-"""Up to so many items, one item's share of what is known of an ability matters: a joint estimate's
-slopes are then far too steep."""
+"""Number of items up to which joint estimates have far too steep slopes, as each item contributes
+much of the information about an ability."""
 
 _RIGHT_OR_WRONG = (TwoPL, ThreePL, Repeats)
 
@@ -48,8 +48,8 @@ _MARGINAL = (TwoPL, ThreePL, Repeats, Graded, Continuous, Normal)
 class Estimator:
     """A point estimator."""
 
-    name: str  # What people type.
-    # That it fits; it takes nobody to guess, and runs for independent.
+    name: str  # As on the command line.
+    # Models that it can be used for; it may ignore guessing and dependent runs.
     models: tuple[type[ResponseModel], ...]
     # (responses, model, key) → PointEstimate.
     fit: Callable[[Responses, Any, Array | None], PointEstimate]
@@ -88,11 +88,11 @@ def fit_point(
     ----------
     responses : Responses
     method : {"auto", "cbmm", "joint_map", "spectral", "em", "saem"}
-        ``"auto"`` takes EM, but for the 2PL with more than `FEW_ITEMS` items: there cBMM agrees and
-        is faster. With fewer, a joint estimate's slopes are far too steep.
+        ``"auto"`` is EM, except for the 2PL with more than 30 items, where cBMM agrees and is
+        faster. With fewer items, slopes of joint estimates are far too steep.
     model : ResponseModel, or {"auto", "2pl", "3pl", "graded", "continuous", "normal", "lart"}
     key : jax.random.key or int, optional
-        Needed by ``"saem"``.
+        Needed for ``"saem"``.
 
     Returns
     -------
@@ -101,8 +101,8 @@ def fit_point(
     Raises
     ------
     ResponseError
-        If the method is not the model's, the responses are too many for it, or LaRT misses
-        lengths.
+        If the method does not support the model, there are too many responses for it, or LaRT's
+        lengths are missing.
     ValueError
         If SAEM has no key.
     """
@@ -115,5 +115,5 @@ def fit_point(
     if method not in own:
         *names, last = own
         listed = f"{', '.join(names)} and {last}" if names else last
-        raise ResponseError(f"{method} is not an estimator of {model.name}; take auto, {listed}")
+        raise ResponseError(f"{method} is not an estimator of {model.name}; use auto, {listed}")
     return own[method].fit(responses, model, key)

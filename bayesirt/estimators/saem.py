@@ -1,8 +1,8 @@
-"""LaRT by stochastic approximation EM (SAEM), as in Xu et al. (2026) and with exact draws.
+"""LaRT by stochastic approximation EM (SAEM), as in Xu et al. (2026) but with exact draws.
 
-Each iteration draws every subject's (θ, τ) once, averages the sufficient statistics that the
-draws give with those of all draws before, and maximises in closed form. The answers' share of the
-statistics is an expectation given the drawn ability (Rao-Blackwell), so no cell is sampled.
+Each iteration draws every subject's (θ, τ) once, averages the resulting sufficient statistics with
+those of all earlier draws, and maximises in closed form. The statistics of the answers are
+expectations given the drawn ability (Rao-Blackwell), so no cell is sampled.
 """
 
 import warnings
@@ -41,17 +41,18 @@ from bayesirt.point_estimate import PointEstimate
 from bayesirt.random_keys import Key, as_key
 
 _N_NODES = 11
-"""Of the grid on which the inverse distribution function of each ability is computed."""
+"""Number of nodes from which each ability's log density is interpolated."""
 _FINE = 257
 _FARTHEST = 5.0
 _LEAST_SHARE = 0.05
-"""Of the bound on a cell's information: what cells far in a tail weigh at least."""
+"""Least weight of cells far out in a tail, relative to the bound on a cell's information."""
 
 
 class AnswerStatistics(NamedTuple):
-    """Sufficient statistics of the answers' log likelihood, to second order at the items drawn for.
+    """Sufficient statistics of the answers' log likelihood, to second order at the current items.
 
-    It is that of latent answers z = η + s / w, normal about a θ + d with precision w.
+    The approximation is that of latent answers z = η + s / w, normal about a θ + d with precision
+    w.
     """
 
     # Σ w, Σ w θ and Σ w θ².
@@ -64,7 +65,7 @@ class AnswerStatistics(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """All that the M-step needs of the draws."""
+    """Statistics of the draws for the M-step."""
 
     answers: AnswerStatistics
     subjects: SubjectMoments
@@ -72,12 +73,12 @@ class Statistics(NamedTuple):
 
 
 class SAEMState(NamedTuple):
-    """Where the iteration stands."""
+    """State of the iteration."""
 
     items: LaRTItems
     statistics: Statistics  # Averages so far.
-    mode: Float[Array, " subject"]  # Of the abilities' posteriors, to start the next search for it.
-    # Negative marginal log likelihood with the weak prior, at the items of the step before.
+    mode: Float[Array, " subject"]  # Modes of the abilities' posteriors, to start the next search.
+    # Negative marginal log likelihood with the weak prior, at the items of the previous step.
     loss: Float[Array, ""]
 
 
@@ -97,32 +98,32 @@ def fit_saem(
     Parameters
     ----------
     responses : Responses
-        With lengths.
+        Responses with lengths.
     key : jax.random.key or int
         The same key gives the same estimate on the same machine.
     link : {"probit", "logit"}
     iterations : int
     burn_in : int
-        Iterations at the start that forget all before them, as SAEM from a poor start needs.
+        Initial iterations that do not average over earlier draws, needed with a poor start.
     decay : float
-        After the burn-in the t-th draw weighs t to the power of -decay; above 1/2 and up to 1.
-        Xu et al. (2026) have 1, which forgets a start slowly; .7 forgets it in a few dozen draws.
+        After the burn-in, the t-th draw has weight t to the power of -decay; above 1/2, at most 1.
+        Xu et al. (2026) use 1, which forgets the start slowly; .7 forgets it in a few dozen draws.
     start : {"spectral", "random"}
         ``"random"``: slopes of 1, other parameters standard normal, ρ = 0.
     tol : float
-        Converged where the loss changes by at most this share of itself over the last tenth.
+        Converged if the relative change of the loss over the last tenth is at most this.
 
     Returns
     -------
     PointEstimate
-        As `bayesirt.estimators.lart_em.fit_lart` returns it, which does the same without noise.
+        As from `fit_lart`, which fits the same model without simulation noise.
 
     Raises
     ------
     ResponseError
-        If there are no lengths, or they do not differ.
+        If there are no lengths, or they are all equal.
     ValueError
-        If iterations do not outlast the burn-in, or the decay is out of range.
+        If there are not more iterations than in the burn-in, or the decay is out of range.
 
     References
     ----------
@@ -139,7 +140,7 @@ def fit_saem(
     """
     key = as_key(key)
     if not 0 <= burn_in < iterations:
-        raise ValueError(f"{iterations} iterations do not outlast a burn-in of {burn_in}")
+        raise ValueError(f"{iterations} iterations do not exceed a burn-in of {burn_in}")
     if not 0.5 < decay <= 1:
         raise ValueError(f"`decay` must be above 1/2 and at most 1, got {decay}")
     family, data = family_named(link), lart_data(responses, True)
@@ -167,9 +168,9 @@ def fit_saem(
 def draw_abilities(key: Array, posteriors: AbilityPosteriors, n_nodes: int) -> Array:
     """Draw each ability from its posterior by inverting its distribution function.
 
-    Away from its normal approximation the log density is a polynomial for all that matters. So it
-    is interpolated between the nodes, and summed up on a fine grid of five standard deviations to
-    each side.
+    The difference of the log density from its normal approximation is practically a polynomial. So
+    it is interpolated between the nodes, and the density is summed on a fine grid of five standard
+    deviations to each side.
     """
     points, _ = gauss_hermite(n_nodes, posteriors.mean.dtype)
     grid, between = (jnp.asarray(x, points.dtype) for x in _grid_and_interpolation(n_nodes))
@@ -263,7 +264,7 @@ def _run(
 
 
 def _random_start(key: Array, items: LaRTItems, theta: Array) -> tuple[LaRTItems, Array]:
-    """Return a start that knows nothing but the level of the lengths."""
+    """Return a random start, which uses the data only for the level of the lengths."""
     keys = jax.random.split(key, 4)
     normal = [jax.random.normal(k, items.a.shape, items.a.dtype) for k in keys[:3]]
     one = jnp.ones_like(items.a)
@@ -274,12 +275,12 @@ def _random_start(key: Array, items: LaRTItems, theta: Array) -> tuple[LaRTItems
 
 
 def _judged(losses: np.ndarray, tol: float) -> Iterations:
-    """Return how a run of a fixed length went."""
+    """Return the record of a run of fixed length."""
     last = max(1, len(losses) // 10)
     change = abs(losses[-1] - losses[-1 - last])
     converged = bool(change <= tol * abs(losses[-1 - last]))
     says = "at most" if converged else "more than"
-    reason = f"the loss changed by {says} {tol:g} of itself over the last {last} iterations"
+    reason = f"the loss changed by {says} {tol:g} (relative) over the last {last} iterations"
     if not converged:
         warnings.warn(f"saem: {reason}", ConvergenceWarning, stacklevel=3)
     return Iterations(len(losses) - 1, converged, reason, losses)
@@ -287,7 +288,7 @@ def _judged(losses: np.ndarray, tol: float) -> Iterations:
 
 @lru_cache
 def _grid_and_interpolation(n_nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return a fine grid, and the matrix from values at the nodes to their polynomial on it."""
+    """Return a fine grid, and the matrix that interpolates values at the nodes on it."""
     points = np.polynomial.hermite_e.hermegauss(n_nodes)[0]
     reach = min(_FARTHEST, points[-1])
     grid = np.linspace(-reach, reach, _FINE)

@@ -23,13 +23,13 @@ from bayesirt.likelihood.families import family_named
 from bayesirt.point_estimate import PointEstimate
 
 MOST_CELLS = 1 << 28
-"""Largest matrix of probabilities, observed or not, that is held."""
+"""Most cells, observed or not, of the matrix of probabilities."""
 
 _ABOVE_NOISE = 1.01
 _LEAST_COMPONENTS = 2
 _WHOLE_UP_TO = 64
 _ALIKE = 1e-6
-"""Predictors that differ by less than this, of an item's, are equal but for rounding."""
+"""Predictors of an item that differ by less than this are equal except for rounding."""
 
 Floats = NDArray[np.float64]
 _PREDICTORS: dict[str, Callable[..., Floats]] = {"logit": logit, "probit": ndtri}
@@ -57,35 +57,35 @@ def fit_spectral(
     ----------
     responses : Responses
     clip : float
-        Estimated probabilities are kept from 0 and 1 by this much before the link is taken.
-        Xu et al. (2026) take 1e-9, with which a few wild cells carry the estimate.
+        Estimated probabilities are clipped to [clip, 1 - clip] before the link is applied. Xu et
+        al. (2026) use 1e-9, with which a few extreme cells dominate the estimate.
     slopes : {"positive", "free"}
-        Whether an item that contradicts the rest gets a = 0 or its negative slope.
+        Whether an item that contradicts the others gets a = 0 or a negative slope.
     link : {"logit", "probit"}
-        Whose units a and d have.
+        Link that determines the units of a and d.
 
     Returns
     -------
     PointEstimate
-        θ has mean 0 and standard deviation 1. Standard errors are those of cBMM's default:
-        from the information at the estimate with `WeakPrior`, each as if the other side were
-        known and no information lost: too small by some 10 to 30%.
+        θ has mean 0 and standard deviation 1. Standard errors are computed as in cBMM by default,
+        from the information at the estimate with `WeakPrior`, with the other side treated as known
+        and no information lost. They are too small by some 10 to 30%.
 
     Raises
     ------
     ValueError
         If `clip` is not between 0 and 0.5.
     ResponseError
-        If subjects times items are more than `MOST_CELLS`.
+        If there are more than 2²⁸ cells, observed or not.
 
     Notes
     -----
-    The proportions correct, missing cells zero, keep the singular values that noise does not reach,
-    1.01 √max(N, J), and at least two; noise in [0, 1] stays below that whatever the coverage.
-    What is left is divided by the coverage, clipped and put through the link's inverse: columns'
-    means are d, and the leading singular pair of the rest is θ and a. A cell's coverage is its
-    row's times its column's over the whole's: where coverage is even, this is the whole's. Where
-    subjects left out whole groups of items, the estimate is biased, and good as a start only.
+    The matrix of proportions correct, with zeros in missing cells, is reduced to the singular
+    values above 1.01 √max(N, J), which noise in [0, 1] does not reach for any coverage, and at
+    least two. The result is divided by the coverage, clipped, and transformed to the linear
+    predictor. Its column means are d, and the leading singular pair of the rest is θ and a. A
+    cell's coverage is the product of its row's and its column's, divided by the overall coverage.
+    If subjects left out whole groups of items, the estimate is biased and suitable only as a start.
 
     References
     ----------
@@ -131,7 +131,7 @@ def _refuse_too_large(responses: Responses) -> None:
 
 
 def _predictor(cells: Cells, clip: float, link: Callable[..., Floats]) -> tuple[int, Floats]:
-    """Return how many components rise above noise, and their predictors, (subject, item)."""
+    """Return the number of components above noise, and the predictors, shape (subject, item)."""
     shape = cells.shape
     left, strength, right = _above(_shares_right(cells), _ABOVE_NOISE * np.sqrt(max(shape)))
     p = (left * strength) @ right
@@ -143,14 +143,14 @@ def _predictor(cells: Cells, clip: float, link: Callable[..., Floats]) -> tuple[
 
 
 def _shares_right(cells: Cells) -> Floats | csr_array:
-    """Return successes over trials, zero where there are none, in the layout of the cells."""
+    """Return proportions correct, 0 in missing cells, dense or sparse as the cells are."""
     subject, item, successes, trials = cells.listed()
     shares = csr_array((successes / trials, (subject, item)), shape=cells.shape)
     return shares if isinstance(cells, SparseCells) else shares.toarray()
 
 
 def _above(matrix: Floats | csr_array, threshold: float) -> Components:
-    """Return the components with singular values from the threshold on, and at least two."""
+    """Return the components with singular values of at least the threshold, and at least two."""
     count = 4 * _LEAST_COMPONENTS
     found = leading_components(matrix, count)
     while found.strength[-1] >= threshold and len(found.strength) == count:
@@ -161,7 +161,7 @@ def _above(matrix: Floats | csr_array, threshold: float) -> Components:
 
 
 def leading_components(matrix: Floats | csr_array, count: int) -> Components:
-    """Return the leading singular triples: `count`, or all where a side is short."""
+    """Return the `count` leading singular triples, or all if there are fewer."""
     shorter = min(matrix.shape)
     if shorter <= max(_WHOLE_UP_TO, 2 * count):
         whole = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
@@ -174,7 +174,7 @@ def leading_components(matrix: Floats | csr_array, count: int) -> Components:
 
 
 def _leading_factor(eta: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return (θ, a, d) of predictors, which are overwritten."""
+    """Return (θ, a, d) from predictors, which are overwritten."""
     n, d = len(eta), eta.mean(0)
     eta -= d
     if np.abs(eta).max() <= _ALIKE:

@@ -1,4 +1,4 @@
-"""Standard errors of each block as if the others were known."""
+"""Standard errors of each block with the others treated as known."""
 
 from typing import NamedTuple
 
@@ -12,13 +12,13 @@ Floats = NDArray[np.float64]
 
 
 class BlockErrors(NamedTuple):
-    """What each block's own information says."""
+    """Standard errors from each block's own information."""
 
     theta: Floats  # shape (subject,). Standard error of the ability, given the items.
     # shape (item,). Standard errors of an item's parameters, given the abilities.
     a: Floats
     d: Floats
-    # shape (item,). -cov(a, d) / var a: the ability about which the item tells most.
+    # shape (item,). -cov(a, d) / var a: the ability at which the item is most informative.
     theta_centre: Floats
 
 
@@ -29,9 +29,9 @@ def pair_errors(aa: Floats, ad: Floats, dd: Floats) -> tuple[Floats, Floats, Flo
 
 
 def block_errors(sums: CellSums, prior: WeakPrior) -> BlockErrors:
-    """Return standard errors from sums at an estimate: lower bounds, as blocks share the noise.
+    """Return standard errors from sums at an estimate; they are lower bounds.
 
-    Where nothing is known and no prior helps, they are infinite or no number.
+    Without information and prior they are infinite or NaN.
     """
     of_theta, aa, ad, dd = (
         np.asarray(x, np.float64) for x in (sums.theta_information, sums.aa, sums.ad, sums.dd)

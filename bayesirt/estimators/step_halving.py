@@ -1,4 +1,4 @@
-"""Steps of many members at once, of which none raises its own loss."""
+"""Simultaneous steps of many members, none of which increases its own loss."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -11,7 +11,7 @@ Notes = TypeVar("Notes")
 
 
 def limited(direction: Float[Array, "row k"], farthest: float = 1.0) -> Float[Array, "row k"]:
-    """Return steps none of which moves a parameter farther."""
+    """Shorten steps such that no parameter moves farther than `farthest`."""
     longest = jnp.abs(direction).max(1, keepdims=True)
     return direction * jnp.minimum(1, farthest / jnp.maximum(longest, farthest))
 
@@ -24,10 +24,11 @@ def without_rising(
     rounding: float,
     most_halvings: int,
 ) -> tuple[Float[Array, " member"], Notes, Array]:
-    """Return which share of its step each member takes, what was noted there, and the tries.
+    """Return the share of its step that each member takes, the notes there, and the evaluations.
 
-    `after` tells the losses at shares of the steps, and `notes` are any that are like its own.
-    Whose loss rises, but by rounding, goes half as far, and so on, and at last nowhere.
+    `after` returns losses and notes at shares of the steps; `notes` has the structure of its notes.
+    If a member's loss rises by more than rounding, its step is halved repeatedly, and finally set
+    to 0.
     """
     most = before + rounding * jnp.abs(before)
 

@@ -1,4 +1,4 @@
-"""Abilities of subjects on the scale of items that were calibrated before."""
+"""Abilities of subjects on the scale of calibrated items."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
@@ -31,7 +31,7 @@ from bayesirt.likelihood.family import CellTerms
 How = Literal["posterior", "mle"]
 
 BOUND = 6.0
-"""Farthest from 0 that a maximum likelihood estimate goes, in standard deviations."""
+"""Largest distance of a maximum likelihood estimate from 0, in standard deviations."""
 
 _ABILITY_STEPS = 25
 _MOST_STEPS = 60
@@ -41,7 +41,7 @@ _ROUNDING = 8.0
 _RIDGES = 1e-6, 1e4
 _BISECTIONS = 40
 _UNKNOWN = 1e2
-"""A standard error beyond which answers tell nothing in some direction."""
+"""Standard error above which answers are uninformative in some direction."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,8 +51,8 @@ class SubjectScores:
     subjects: tuple[str, ...]
     theta: NDArray[np.float64]  # shape (subject, ability)
     covariance: NDArray[np.float64]  # shape (subject, ability, ability). Given items.
-    # shape (subject,). True where the likelihood has no maximum within `BOUND`, or no single one: θ
-    # is the best there, or the one closest to 0, and its covariance says little.
+    # shape (subject,). True if the likelihood has no maximum within `BOUND`, or no unique one. θ is
+    # then the best within it, or the one closest to 0, and its covariance is not meaningful.
     at_bound: NDArray[np.bool_]
 
     def __repr__(self) -> str:
@@ -60,7 +60,7 @@ class SubjectScores:
 
     @property
     def summary(self) -> pd.DataFrame:
-        """One row a subject and ability: `theta`, `se` and `at_bound`."""
+        """One row per subject and ability: `theta`, `se` and `at_bound`."""
         n = self.theta.shape[1]
         names = [f"ability {k}" for k in range(1, n + 1)]
         index = pd.MultiIndex.from_product([self.subjects, names], names=["subject", "ability"])
@@ -69,7 +69,7 @@ class SubjectScores:
         return pd.DataFrame({**columns, "at_bound": np.repeat(self.at_bound, n)}, index=index)
 
     def to_text(self) -> str:
-        """Return what was found in a few words."""
+        """Return a short description of the scores."""
         count, n = int(self.at_bound.sum()), len(self.subjects)
         text = f"{n} subjects, {self.theta.shape[1]} abilities"
         return f"{text}, {count} at the bound" if count else text
@@ -83,9 +83,9 @@ def score_subjects(
 ) -> SubjectScores:
     """Estimate abilities of subjects from their answers to calibrated items.
 
-    Items are taken as exact. The likelihood has no maximum where, say, all answers are right. The
-    best θ within the bound is then a penalised one, with the penalty λ θᵀθ / 2 that just keeps it
-    there.
+    Items are treated as exact. If, for example, all answers are right, the likelihood has no
+    maximum. The best θ within the bound is then a penalised estimate, with the smallest penalty
+    λ θᵀθ / 2 that keeps it there.
 
     Habba et al. (2026), equation 2.
     """
@@ -105,7 +105,7 @@ def score_subjects(
 
 
 def posterior_of(layout: DenseLayout, items: Items, population: Normal) -> Abilities:
-    """Return normal approximations to posteriors of subjects, given items."""
+    """Return normal approximations to the abilities' posteriors, given items."""
     first = without_answers(population, layout.shape[0])
     quadrature = usual_quadrature(layout, None)
     return _STEPS(layout, items, population, first, quadrature, _ABILITY_STEPS)
@@ -135,11 +135,11 @@ class _Target(NamedTuple):
 
 
 _Place = tuple[Array, Array, Array, Array]
-"""Abilities, losses, the farthest that the last step went, and the number of steps."""
+"""Abilities, losses, the largest change in the last step, and the number of steps."""
 
 
 def _climb(target: _Target, theta: Float[Array, "subject ability"]) -> Abilities:
-    """Return where each subject's target is least, by Newton steps."""
+    """Minimise each subject's target by Newton steps."""
     eps = float(jnp.finfo(theta.dtype).eps)
     tolerance = np.sqrt(eps)
 
@@ -168,7 +168,7 @@ def _climb(target: _Target, theta: Float[Array, "subject ability"]) -> Abilities
 
 
 def _within_bound(layout: DenseLayout, items: Items) -> tuple[Abilities, NDArray[np.bool_]]:
-    """Return maxima of the likelihood among |θ| ≤ `BOUND`, and where they are not free."""
+    """Return maxima of the likelihood within |θ| ≤ `BOUND`, and whether the bound is active."""
     n_subjects, n = layout.shape[0], items.a.shape[1]
 
     def at(ridge: Array, theta: Array) -> Abilities:

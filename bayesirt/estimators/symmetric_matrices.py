@@ -1,4 +1,4 @@
-"""Many small symmetric matrices at once: packed triangles, inverses and free roots."""
+"""Batches of small symmetric matrices: packed triangles, inverses and unconstrained roots."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 
 def inverse(matrices: Float[Array, "... k k"]) -> Float[Array, "... k k"]:
-    """Return the inverse of positive definite matrices; NaN where they are not."""
+    """Return the inverses of positive definite matrices; NaN for others."""
     identity = jnp.broadcast_to(jnp.eye(matrices.shape[-1], dtype=matrices.dtype), matrices.shape)
     factor = jnp.linalg.cholesky(matrices)
     root = jax.lax.linalg.triangular_solve(factor, identity, left_side=True, lower=True)
@@ -16,7 +16,7 @@ def inverse(matrices: Float[Array, "... k k"]) -> Float[Array, "... k k"]:
 
 
 def pairs(x: Float[Array, "row k"], twice: float) -> Float[Array, "row pair"]:
-    """Return products x_k x_l for l ≤ k, those of different places `twice`."""
+    """Return products x_k x_l for l ≤ k, multiplied by `twice` if k ≠ l."""
     k, m = np.tril_indices(x.shape[1])
     return x[:, k] * x[:, m] * jnp.where(k == m, 1.0, twice).astype(x.dtype)
 
@@ -39,7 +39,7 @@ def unpacked(values: Float[Array, "row pair"], size: int) -> Float[Array, "row k
 
 
 def place_of_pairs(size: int) -> NDArray[np.intp]:
-    """Return where each pair of indices stands among the packed ones."""
+    """Return the position of each pair of indices among the packed ones."""
     k, m = np.tril_indices(size)
     place = np.zeros((size, size), np.intp)
     place[k, m] = place[m, k] = np.arange(len(k))
@@ -47,12 +47,12 @@ def place_of_pairs(size: int) -> NDArray[np.intp]:
 
 
 def to_root(covariance: Float[Array, "k k"]) -> Float[Array, "k k"]:
-    """Return the Cholesky factor with logarithms on the diagonal: any such matrix is one."""
+    """Return the Cholesky factor with logarithms on the diagonal, which is unconstrained."""
     factor = jnp.linalg.cholesky(covariance)
     return jnp.tril(factor, -1) + jnp.diag(jnp.log(jnp.diag(factor)))
 
 
 def from_root(root: Float[Array, "k k"]) -> Float[Array, "k k"]:
-    """Return the covariance matrix that `to_root` had."""
+    """Invert `to_root`."""
     factor = jnp.tril(root, -1) + jnp.diag(jnp.exp(jnp.diag(root)))
     return factor @ factor.T

@@ -1,8 +1,9 @@
-"""Gaussian variational EM for several abilities: what its models share, and its iteration.
+"""Gaussian variational EM for several abilities: the E-step and the iteration that models share.
 
-Abilities, and items where a model says so, have normal beliefs, the closest to their posteriors.
-A model brings its parameters, a population of abilities, a prior of items, and an EM step made of
-`expectation`, `bayesirt.estimators.item_newton.item_step` and the best populations given both.
+The posteriors of abilities, and for some models of items, are approximated by the closest normal
+distributions. A model defines its parameters, a population of abilities, a prior of items, and an
+EM step that consists of `expectation`, `bayesirt.estimators.item_newton.item_step` and the best
+populations given both.
 """
 
 from collections.abc import Callable
@@ -27,17 +28,17 @@ from bayesirt.likelihood.host_arrays import host
 _LEAST_TOLERANCE = 1e-6
 _FIRST_LEAP, _SHORTEST_LEAP, _GROWTH = 4.0, 1.5, 2.0
 _MOST_RISE = 1.0
-"""Of the loss by a leap: an early one that overshoots a little still saves steps."""
+"""Largest rise of the loss after which a leap is kept: early leaps that overshoot save steps."""
 
 EMStep = Callable[[Any, Any], tuple[Any, ...]]
 """(parameters, beliefs) → parameters after the step, beliefs on their scale, the loss before the
-step, and perhaps more."""
+step, and optional further values."""
 Mend = Callable[[Any, Any], Any]
-"""(parameters before a leap, after it) → parameters that are allowed."""
+"""(parameters before a leap, after it) → valid parameters."""
 
 
 class Expectation(NamedTuple):
-    """What answers say at some parameters; the bound is of the marginal log likelihood."""
+    """Result of the E-step; the bound is on the marginal log likelihood."""
 
     beliefs: Beliefs
     equations: ItemEquations
@@ -52,9 +53,9 @@ def expectation(
     quadrature: Quadrature,
     slots: Slots | None = None,
 ) -> Expectation:
-    """Return what answers say at some parameters, two Newton steps from where abilities were.
+    """Return the E-step at some parameters, by two Newton steps from the previous abilities.
 
-    With slots items are steep at times, and precisions go half of the way.
+    With slots, items can be steep, so precisions move only half of the way.
     """
     abilities = ability_steps(
         layout,
@@ -73,11 +74,11 @@ def expectation(
 
 
 class EMState(NamedTuple):
-    """Where the iteration stands.
+    """State of the iteration.
 
-    Parameters are all that belongs to no single subject, free of bounds. The loss is penalised and
-    at parameters that these improve on. A leap may go as far as `longest`, in steps: farther after
-    leaps that went well.
+    Parameters are unconstrained and exclude those of single subjects. The loss is penalised and is
+    that of the parameters before. `longest` is the largest length of a leap, in steps; it grows
+    after successful leaps.
     """
 
     parameters: Any
@@ -116,9 +117,9 @@ def climb(
 
 
 def _squarem_step(em: EMStep, mend: Mend | None, state: EMState) -> EMState:
-    """Take two EM steps, extrapolate them, and settle by a third (Varadhan & Roland 2008).
+    """Take two EM steps, extrapolate them, and take a third (Varadhan & Roland 2008).
 
-    The leap is kept unless the loss rises by more than 1 there.
+    The leap is kept unless the loss rises by more than 1.
     """
     once, beliefs, *_ = em(state.parameters, state.beliefs)
     twice, beliefs, before, *_ = em(once, beliefs)
@@ -135,7 +136,7 @@ def _squarem_step(em: EMStep, mend: Mend | None, state: EMState) -> EMState:
 def _leap(
     mend: Mend | None, first: Any, once: Any, twice: Any, longest: Array
 ) -> tuple[Any, Array]:
-    """Return parameters after a leap that are allowed, and its length."""
+    """Return valid parameters after a leap, and its length."""
     far, length = squarem_leap(first, once, twice, longest)
     return far if mend is None else mend(twice, far), length
 

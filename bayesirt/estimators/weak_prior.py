@@ -1,4 +1,4 @@
-"""The weak prior that keeps a joint point estimate finite."""
+"""The weak prior that keeps joint point estimates finite."""
 
 from dataclasses import dataclass
 
@@ -10,12 +10,12 @@ from jaxtyping import Array, Float
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class WeakPrior:
-    """Precisions of independent normal priors; a is cut at 0.
+    """Precisions of independent normal priors; that of a is truncated at 0.
 
     Attributes
     ----------
     theta_precision, a_precision, d_precision : float
-        1/variance. The defaults are standard deviations of 1, 2 and 5.
+        1/variance. The defaults correspond to standard deviations of 1, 2 and 5.
     """
 
     theta_precision: float = 1.0

@@ -226,7 +226,7 @@ def test_random_start_needs_a_key_and_is_reproducible():
 
 def test_loop_stops_at_the_last_finite_loss():
     losses = iter([2.0, 1.0, np.nan])
-    with pytest.warns(ConvergenceWarning, match="test: the loss is no longer a number"):
+    with pytest.warns(ConvergenceWarning, match="test: the loss is no longer finite"):
         state, run = iterate(
             lambda _: next(losses), 4.0, float, tol=0.1, max_iterations=9, name="test"
         )

@@ -168,7 +168,9 @@ def test_bad_input_is_refused_in_a_sentence():
         calibrate_items(ABLER.responses.select(np.arange(400), np.arange(0, 60, 2)), KNOWN)
     with pytest.raises(ResponseError, match="none of the 30 known items is among the 30 items"):
         calibrate_items(ABLER.responses.select(np.arange(400), NEW), KNOWN)
-    with pytest.raises(ResponseError, match="1 known items cannot hold the scale of 2 abilities"):
+    with pytest.raises(
+        ResponseError, match="1 known items cannot determine the scale of 2 abilities"
+    ):
         calibrate_items(ABLER.responses, KNOWN.select(np.array([0])))
     with pytest.raises(ResponseError, match="`population` must be estimated or standard"):
         calibrate_items(ABLER.responses, KNOWN, population="banana")

@@ -46,10 +46,10 @@ def test_approximations_without_lengths_have_the_probit_too():
 
 def test_estimators_of_the_other_model_are_refused():
     with pytest.raises(
-        ResponseError, match="cbmm is not an estimator of lart; take auto, em and saem"
+        ResponseError, match="cbmm is not an estimator of lart; use auto, em and saem"
     ):
         fit_point(RESPONSES, "cbmm", model="lart")
-    with pytest.raises(ResponseError, match="saem is not an estimator of 2pl; take auto, cbmm"):
+    with pytest.raises(ResponseError, match="saem is not an estimator of 2pl; use auto, cbmm"):
         fit_point(RESPONSES, "saem")
     with pytest.raises(ValueError, match="saem needs key"):
         fit_point(RESPONSES, "saem", model="lart")

@@ -314,7 +314,7 @@ def test_extreme_answers_stay_finite(kind):
 
 def test_bad_input_is_refused_in_a_sentence():
     for n_abilities in (0, 14):
-        with pytest.raises(ResponseError, match="cannot be told from 14 items"):
+        with pytest.raises(ResponseError, match="cannot be estimated from 14 items"):
             fit_mirt(DATA.responses, n_abilities=n_abilities)
     with pytest.warns(ConvergenceWarning, match="mirt: the loss still changes"):
         point = fit_mirt(DATA.responses, n_abilities=2, max_iterations=1, tolerance=0.0)

@@ -325,14 +325,14 @@ def test_subjects_scored_by_items_of_a_posterior_are_where_it_has_them(posterior
 def test_known_items_need_draws_that_fit():
     with pytest.raises(ResponseError, match=r"\(4, 3\) and \(4, 3\)"):
         KnownItems.from_draws(["x"] * 3, np.ones((4, 3)), np.ones((4, 3)))
-    with pytest.raises(ResponseError, match="two samples at least"):
+    with pytest.raises(ResponseError, match="at least two samples"):
         KnownItems.from_draws(["x"], np.ones((1, 1, 2)), np.ones((1, 1)))
 
 
 def test_what_cannot_be_sampled_is_refused(point, monkeypatch):
     key = jax.random.key(0)
     for n_abilities in (0, 12):
-        with pytest.raises(ResponseError, match="cannot be told from 12 items"):
+        with pytest.raises(ResponseError, match="cannot be estimated from 12 items"):
             sample_mirt(DATA.responses, n_abilities=n_abilities, key=key)
     with pytest.raises(ResponseError, match=r"`init` has slopes of shape \(12, 2\)"):
         sample_mirt(DATA.responses, n_abilities=3, key=key, init=point)

@@ -127,7 +127,7 @@ def test_bad_input_is_refused_in_a_sentence(small_fit):
         small_fit.predict([[1, 0]])
     with pytest.raises(ResponseError, match="only 0 and 1"):
         small_fit.predict([[1, 0, 2]])
-    with pytest.raises(ResponseError, match="subject 'nobody' was not among"):
+    with pytest.raises(ResponseError, match="subject 'nobody' is not among"):
         small_fit.predict([[1, 0, 0]], ["nobody"])
     few = QMatrix.from_arrays(np.eye(3, dtype=int))
     for options, said in (

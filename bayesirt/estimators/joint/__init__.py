@@ -1,1 +1,1 @@
-"""The mode over abilities and items together, and the curvature there, an arrow matrix."""
+"""The joint mode of abilities and items, and the curvature there, an arrow matrix."""

@@ -1,8 +1,9 @@
 """Linear algebra of an arrow matrix by eliminating its larger side.
 
-The matrix is [[K, C], [Cᵀ, E]]: K over the kept side and a few means that all share, E
+The matrix is [[K, C], [Cᵀ, E]]: K covers the kept side and a few shared means, and E is
 block-diagonal over the eliminated units. With E_j = L_j L_jᵀ and W_j = C_j L_j⁻ᵀ, the Schur
-complement is S = K - W Wᵀ. Only S is ever held whole; W comes in pieces, made anew for each pass.
+complement is S = K - W Wᵀ. Only S is held in memory as a whole; W is recomputed in pieces for each
+pass.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,9 +23,9 @@ Floats = NDArray[np.float64]
 
 
 class CrossPiece(NamedTuple):
-    """W of a few eliminated units."""
+    """W for a few eliminated units."""
 
-    # Position of the first, and how many there are; others only fill the piece, with W = 0.
+    # Index of the first unit, and number of units; the rest is padding with W = 0.
     start: int
     live: int
     own_factor: Float[Array, "unit own own"]  # L_j⁻¹.
@@ -40,11 +41,11 @@ class Arrow:
     of_means: Floats  # shape (mean, mean)
     # L_j⁻¹ of each eliminated unit; NaN where its block is not positive definite.
     own_factor: Float[Array, "unit own own"]
-    pieces: Callable[[], Iterator[CrossPiece]]  # Returns an iterator over W.
+    pieces: Callable[[], Iterator[CrossPiece]]  # Returns an iterator over the pieces of W.
 
     @property
     def n_kept(self) -> int:
-        """Size of K: kept units times their block, and the means."""
+        """Size of K: kept units times their block size, plus the means."""
         units, block, _ = self.kept_blocks.shape
         return units * block + len(self.of_means)
 
@@ -102,9 +103,10 @@ def back_substitute(arrow: Arrow, kept: Floats, white: Array | Floats) -> Floats
 
 
 def covariances(arrow: Arrow, inverse: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return blocks of the arrow matrix's inverse: kept units', eliminated ones', means' variances.
+    """Return blocks of the inverse for kept units and eliminated units, and variances of means.
 
-    Of unit j: L_j⁻ᵀ (I + (R W_j)ᵀ R W_j) L_j⁻¹, a sum of squares, so that no digit is lost.
+    The block of eliminated unit j is L_j⁻ᵀ (I + (R W_j)ᵀ R W_j) L_j⁻¹, a sum of squares without
+    cancellation.
     """
     factor = jnp.asarray(inverse, arrow.own_factor.dtype)
     own = np.empty(arrow.own_factor.shape)
@@ -141,7 +143,7 @@ def along_kept(whitened: Array, white: Array) -> Array:
 
 
 def of_piece(values: Array, piece: CrossPiece) -> Array:
-    """Return the values of a piece's units; those that only fill repeat the last."""
+    """Return the values of a piece's units; padding repeats the last."""
     position = piece.start + np.arange(len(piece.own_factor))
     return jnp.take(values, position, 0, mode="clip")
 

@@ -1,4 +1,4 @@
-"""Responses cut along subjects or along items, so that no pass expands the whole matrix."""
+"""Responses cut into pieces along subjects or items, so that no pass expands the whole matrix."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,22 +15,22 @@ _CELLS_A_PIECE = 2**21
 
 
 class Piece(NamedTuple):
-    """All cells of a few units, where a unit is a subject or an item."""
+    """All cells of a few units; a unit is a subject or an item."""
 
-    # shape (subject, item). Dense; units that only fill the last piece have no trials.
+    # shape (subject, item). Dense; padding units in the last piece have no trials.
     successes: NDArray[np.integer]
     trials: NDArray[np.integer]
-    unit: NDArray[np.intp]  # shape (unit,). Positions; those that only fill repeat the last unit.
-    live: NDArray[np.bool_]  # shape (unit,). False for those that only fill.
+    unit: NDArray[np.intp]  # shape (unit,). Indices of the units; padding repeats the last.
+    live: NDArray[np.bool_]  # shape (unit,). False for padding.
 
 
 @dataclass(frozen=True, eq=False)
 class CellPieces:
-    """Pieces of one shape, so that whatever works on them is compiled once."""
+    """Pieces of equal shape, so that functions of them are compiled once."""
 
     cells: Cells  # Dense or sparse; sparse cells are made dense piece by piece.
     axis: Literal[0, 1]  # 0 cuts along subjects, 1 along items.
-    size: int  # Units a piece.
+    size: int  # Units per piece.
 
     @property
     def n_units(self) -> int:
@@ -38,7 +38,7 @@ class CellPieces:
         return self.cells.shape[self.axis]
 
     def __iter__(self) -> Iterator[Piece]:
-        """Go through the pieces in order."""
+        """Iterate over the pieces in order."""
         for start in range(0, self.n_units, self.size):
             position = np.arange(start, start + self.size)
             live = position < self.n_units
@@ -66,7 +66,7 @@ class CellPieces:
 
 
 def cut_cells(cells: Cells, axis: Literal[0, 1], size: int | None = None) -> CellPieces:
-    """Cut cells into pieces of about two million."""
+    """Cut cells into pieces of about two million cells."""
     n_units, n_others = cells.shape[axis], cells.shape[1 - axis]
     size = min(n_units, size or max(1, _CELLS_A_PIECE // n_others))
     pieces = -(-n_units // size)

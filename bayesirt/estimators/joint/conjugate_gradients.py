@@ -1,4 +1,4 @@
-"""Conjugate gradients on an arrow matrix, where its Schur complement is too large to hold."""
+"""Conjugate gradients for an arrow matrix whose Schur complement is too large for memory."""
 
 from typing import NamedTuple
 
@@ -14,18 +14,18 @@ _MOST_ITERATIONS = 2000
 
 
 class Sides(NamedTuple):
-    """Columns over both sides."""
+    """Columns of vectors over both sides."""
 
     kept: Float[Array, "kept column"]
-    # In the units' whitened coordinates, in which their blocks are the identity.
+    # In the units' whitened coordinates, in which their blocks are identity matrices.
     own: Float[Array, "unit own column"]
 
 
 def solve_iteratively(arrow: Arrow, side: Sides) -> Sides:
     """Solve the arrow system for many columns at once.
 
-    Preconditioned by the inverse blocks of both sides. A column stops to matter when its
-    preconditioned residual is 1e-8 of its first (in float32 1e-5).
+    The preconditioner consists of the inverse blocks of both sides. A column has converged when its
+    preconditioned residual is 1e-8 of its first (1e-5 in float32).
     """
     inverse_blocks = jnp.linalg.inv(jnp.asarray(arrow.kept_blocks))
     inverse_means = 1 / np.diag(arrow.of_means)[:, None]
@@ -50,13 +50,13 @@ def solve_iteratively(arrow: Arrow, side: Sides) -> Sides:
         before, size = size, _inner(rest, turned)
         direction = _add(turned, _ratio(size, before), direction)
     raise ResponseError(
-        "the iterative solution of the posterior's curvature has not converged; allow a larger "
+        "the iterative solution for the posterior's curvature has not converged; allow a larger "
         "dense system, or use float64"
     )
 
 
 def colour(arrow: Arrow, white: Array) -> Floats:
-    """Return L_j⁻ᵀ white_j, an eliminated unit's values in its own coordinates."""
+    """Return L_j⁻ᵀ white_j, the eliminated units' values in their original coordinates."""
     return np.asarray(jnp.einsum("crk,crs->cks", arrow.own_factor, white))
 
 

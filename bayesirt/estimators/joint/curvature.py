@@ -1,4 +1,4 @@
-"""The curvature at a point, ready to solve, to tell variances and to draw."""
+"""The curvature at a point, factored for Newton steps, variances and draws."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -36,8 +36,7 @@ class DenseCurvature:
     problem: JointProblem
     arrow: Arrow
     inverse: Floats  # shape (kept, kept). L⁻¹ of the Schur complement.
-    # False where the observed information was not positive definite and the expected one stands in
-    # for it.
+    # False if the observed information was not positive definite and was replaced by the expected.
     observed: bool
 
     def solve(self, gradient: JointPoint) -> JointPoint:
@@ -46,7 +45,7 @@ class DenseCurvature:
 
     @cached_property
     def covariances(self) -> JointPoint:
-        """Blocks of the posterior covariance: of each subject, of each item, and of each mean.
+        """Blocks of the posterior covariance for each subject, each item and each mean.
 
         Shapes (subject,), (item, coordinate, coordinate) and (mean,).
         """
@@ -63,7 +62,7 @@ class DenseCurvature:
 
 @dataclass(frozen=True, eq=False)
 class IterativeCurvature:
-    """The expected information, solved by conjugate gradients and never held as a matrix."""
+    """The expected information, solved by conjugate gradients without forming the matrix."""
 
     problem: JointProblem
     spread: Array  # shape (coordinate,)
@@ -114,7 +113,7 @@ def curvature_at(
     *,
     dense_up_to: int,
 ) -> Curvature:
-    """Return the curvature at a point: the observed information, or else the expected one."""
+    """Return the observed information at a point, or the expected one if it is not usable."""
     if problem.n_kept > dense_up_to:
         return IterativeCurvature(problem, spread, point, expand(observed=False))
     for observed in (True, False):

@@ -1,10 +1,10 @@
 """The joint density of abilities, items and the items' means, with its derivatives.
 
-The model has one ability: the 2PL, or what has the 2PL's items and something beside, or LaRT with
-its speeds integrated out, when each ability has a normal prior of its own. Subjects in clusters are
-normal about their cluster's ability, which is one more mean. Items are described by
-the coordinates on which the model puts normal priors, and their spreads σ are held fixed: the
-density has no joint mode over the spreads. Everything else is free.
+The model has one ability: the 2PL, an extension of it with further item parameters, or LaRT with
+its speeds integrated out, which gives each ability a different normal prior. Clustered subjects are
+normal about their cluster's ability, which is treated as a further mean. Items are described by
+coordinates with normal priors. Their spreads σ are held fixed, because the density has no joint
+mode over the spreads; everything else is free.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ class JointPoint(NamedTuple):
 
     theta: Float[Array, " subject"]  # Abilities.
     items: Float[Array, "item coordinate"]  # Such as (log a, d).
-    # Of each coordinate, or nothing where the priors are fixed; then abilities of clusters.
+    # Means of the coordinates (none if the priors are fixed), then abilities of clusters.
     means: Float[Array, " mean"]
 
 
@@ -42,44 +42,45 @@ class AbilityPrior(NamedTuple):
 
     mean: float | Float[Array, " subject"]
     precision: float | Float[Array, " subject"]
-    # Of subjects in clusters, whose abilities the mean is then counted from: the position of each
-    # one's cluster, and the variance of clusters.
+    # With clusters, whose abilities are added to the mean: each subject's cluster index, and the
+    # variance between clusters.
     cluster: Int[Array, " subject"] | None = None
     between: float | Float[Array, ""] = 0.0
 
     def away(self, theta: Any, gamma: Any) -> Any:
-        """Return how far abilities lie from where they are expected."""
+        """Return the differences of abilities from their prior means."""
         away = theta - self.mean
         return away if self.cluster is None else away - gamma[self.cluster]
 
 
 STANDARD = AbilityPrior(0.0, 1.0)
-"""N(0, 1), the 2PL's."""
+"""N(0, 1), the prior of the 2PL."""
 
 
 class Sums(NamedTuple):
-    """What the cells say at a point."""
+    """Sums over cells at a point."""
 
     subjects: SubjectSums
-    items: ItemSums  # Of the coefficients: a, d, and what the family takes beside.
+    items: ItemSums  # For the coefficients a, d and the family's further parameters.
 
 
 class Coordinates(NamedTuple):
-    """What describes an item."""
+    """The coordinates of an item."""
 
-    # The item parameters, in order; their means and spreads are ``mu_`` and ``sigma_`` of them.
+    # Names of the item parameters; their means and spreads have the prefixes ``mu_`` and
+    # ``sigma_``.
     names: tuple[str, ...]
     # Coordinates, shape (..., coordinate) → a, d and the rest, each of shape (...).
     to_items: Callable[[Array], tuple[Array, ...]]
-    # a, d and the rest, where it is known → coordinates, kept within reason.
+    # a, d and, if known, the rest → coordinates, limited to reasonable values.
     from_items: Callable[..., Array]
-    # Scales of the spreads' half-normal priors; where they are not learned, the spreads themselves.
+    # Scales of the spreads' half-normal priors, or the spreads themselves if they are fixed.
     scales: tuple[float, ...]
     learned: bool  # Whether there are means.
-    # Of the means' normal priors.
+    # Centres and standard deviations of the means' normal priors.
     centres: tuple[float, ...]
     sds: tuple[float, ...]
-    known: tuple[bool, ...]  # Which spreads are not learned.
+    known: tuple[bool, ...]  # Which spreads are fixed.
     logarithmic: bool = False  # Whether the first is a log slope.
 
     @property
@@ -88,15 +89,15 @@ class Coordinates(NamedTuple):
         return len(self.names) if self.learned else 0
 
     def parted(self, means: Any) -> tuple[Any, Any]:
-        """Return the coordinates' means, 0 where there are none, and abilities of clusters."""
+        """Return the coordinates' means (0 if there are none) and the abilities of clusters."""
         own = means[: self.n_means]
         return (own if self.learned else 0.0), means[self.n_means :]
 
 
 class Expansion(NamedTuple):
-    """Second-order expansion of the log joint density, but for the cross terms of the cells."""
+    """Second-order expansion of the log joint density, without cross terms between sides."""
 
-    gradient: JointPoint  # Uphill.
+    gradient: JointPoint  # Of the log density.
     theta_curvature: Float[Array, " subject"]
     item_curvature: Float[Array, "item coordinate coordinate"]  # Negative second derivatives.
     jacobian: Float[Array, "item coefficient coordinate"]  # ∂(a, d, ...)/∂u.
@@ -202,7 +203,7 @@ def _of_slope_and_intercept(priors: Priors) -> Coordinates:
 def sums_at(
     pieces: CellPieces, family: Family, coordinates: Coordinates, point: JointPoint
 ) -> Sums:
-    """Return the sums over the cells at a point, one piece after another."""
+    """Return the sums over cells at a point, computed piece by piece."""
     found = [
         _piece_sums(
             family, coordinates, piece.successes, piece.trials,
@@ -227,7 +228,7 @@ def sums_at(
 
 @partial(jax.jit, static_argnums=0)
 def own_values(axis: int, unit: Array, theta: Array, *items: Array) -> tuple[Array, ...]:
-    """Return the values of the subjects and of the items that a piece holds."""
+    """Return the values of the subjects and items in a piece."""
     if axis == 0:
         return theta[unit], *items
     return theta, *(values[unit] for values in items)
@@ -249,7 +250,7 @@ def _piece_sums(
 
 
 def item_derivatives(coordinates: Coordinates, items: Array) -> tuple[Array, Array]:
-    """Return ∂(a, d, ...)/∂u, shape (item, coefficient, coordinate), and its derivative by u."""
+    """Return ∂(a, d, ...)/∂u, shape (item, coefficient, coordinate), and its derivative in u."""
 
     def together(u: Array) -> Array:
         return jnp.stack(coordinates.to_items(u))
@@ -265,7 +266,7 @@ def loss_at(
     sums: Sums,
     before: AbilityPrior = STANDARD,
 ) -> float:
-    """Return the negative log joint density, up to terms that only the spreads change."""
+    """Return the negative log joint density, up to terms that depend on the spreads only."""
     theta, items, means = (np.asarray(x, np.float64) for x in point)
     centre, gamma = coordinates.parted(means)
     away = np.asarray(before.away(theta, gamma), np.float64)
@@ -296,8 +297,8 @@ def expand(
 ) -> Expansion:
     """Expand the log joint density around a point.
 
-    With z(u) = (a, d, ...), a piece of the information of u is Jᵀ A J - Σ_k g_k ∂²z_k/∂u², where A
-    is the information of z, g its score and J = ∂z/∂u.
+    With z(u) = (a, d, ...), the information about u is Jᵀ A J - Σ_k g_k ∂²z_k/∂u², where A is the
+    information about z, g its score and J = ∂z/∂u. The second term is included if `observed`.
     """
     precision = 1 / spread**2
     centre, gamma = coordinates.parted(point.means)

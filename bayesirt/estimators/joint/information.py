@@ -1,4 +1,4 @@
-"""The curvature of the joint density as an arrow matrix, the larger side eliminated."""
+"""The curvature of the joint density as an arrow matrix with its larger side eliminated."""
 
 import operator
 from collections.abc import Callable, Iterator
@@ -32,11 +32,11 @@ from bayesirt.models import ResponseModel
 
 @dataclass(frozen=True, eq=False)
 class JointProblem:
-    """Responses and priors, cut along the side that will be eliminated."""
+    """Responses and priors, cut along the side to be eliminated."""
 
     pieces: CellPieces
     coordinates: Coordinates
-    # Of the passes that build and use the arrow matrix; sums and factorisations keep theirs.
+    # For passes that build and use the arrow matrix; sums and factorisations are not affected.
     dtype: Any
     family: Family
     before: AbilityPrior = STANDARD
@@ -48,7 +48,7 @@ class JointProblem:
 
     @property
     def n_kept(self) -> int:
-        """Number of parameters on the kept side, without the means."""
+        """Number of parameters on the kept side, excluding the means."""
         others = self.pieces.cells.shape[1 - self.pieces.axis]
         return others if self.eliminates_items else others * len(self.coordinates.names)
 
@@ -64,7 +64,7 @@ class JointProblem:
         return np.concatenate([items.ravel(), means]), theta[:, None]
 
     def join(self, kept: Floats, own: Floats) -> JointPoint:
-        """Return what `split` split."""
+        """Invert `split`."""
         sides, means = np.split(kept, [self.n_kept])
         if self.eliminates_items:
             return JointPoint(*map(jnp.asarray, (sides, own, means)))
@@ -114,7 +114,7 @@ def arrow_at(
 
 
 def means_curvature(problem: JointProblem, spread: Array, point: JointPoint) -> Array:
-    """Return the curvature of each mean, with all else known."""
+    """Return the curvature of each mean, given everything else."""
     coordinates, before = problem.coordinates, problem.before
     curvature = len(point.items) / spread**2 + jnp.asarray(coordinates.sds) ** -2
     curvature = curvature[: coordinates.n_means]
@@ -127,14 +127,14 @@ def means_curvature(problem: JointProblem, spread: Array, point: JointPoint) -> 
 
 
 def _item_border(spread: Array, n_own: int, n_means: int, unit: NDArray[np.intp]) -> Floats:
-    """Return what is between items and means, shape (unit, coordinate, mean)."""
+    """Return the cross terms of items and means, shape (unit, coordinate, mean)."""
     border = np.zeros((len(spread), n_means))
     border[:, :n_own] = -np.diag(np.asarray(spread, np.float64) ** -2)[:, :n_own]
     return np.broadcast_to(border, (len(unit), *border.shape))
 
 
 def _subject_border(problem: JointProblem, n_means: int, unit: NDArray[np.intp]) -> Floats:
-    """Return what is between subjects and means, shape (unit, 1, mean)."""
+    """Return the cross terms of subjects and means, shape (unit, 1, mean)."""
     border = np.zeros((len(unit), 1, n_means))
     before = problem.before
     if before.cluster is not None:
@@ -194,7 +194,7 @@ def _whitened(
     own_factor: Float[Array, "unit own own"],
     live: Array,
 ) -> Float[Array, "kept unit own"]:
-    """Return W of a piece: (a Σ_k w_0k J_k - s J_a) L⁻ᵀ, J_0 = J_a θ + J_d, and the border's."""
+    """Return W of a piece: (a Σ_k w_0k J_k - s J_a) L⁻ᵀ with J_0 = J_a θ + J_d, and the border."""
     theta, jacobian, a, d, *further = values
     terms = family.every(theta[:, None] * a + d, *cells, *further)
     weight, *mixed = ((w * a)[..., None] for w in terms.information[0])
@@ -219,7 +219,7 @@ def information_noise(
 ) -> tuple[Array, Array]:
     """Draw noise whose covariance is the expected information, without forming the matrix.
 
-    Σ_ij √w_ij ε_ij ∂η_ij and the like from each prior's term, with ε ~ N(0, 1) for each.
+    It is Σ_ij √w_ij ε_ij ∂η_ij plus corresponding terms of the priors, with ε ~ N(0, 1).
     """
     keys, before = jax.random.split(key, 5), problem.before
     theta = jax.random.normal(keys[0], (len(point.theta), n), problem.dtype)
@@ -269,7 +269,7 @@ def _piece_noise(
 
 
 def _root(information: tuple[tuple[Array, ...], ...]) -> list[list[Array]]:
-    """Return the lower Cholesky factor of each cell's information, 0 where it says nothing."""
+    """Return the lower Cholesky factor of each cell's information, 0 if it is uninformative."""
     root: list[list[Array]] = []
     for i, row in enumerate(information):
         root.append([])

@@ -1,8 +1,8 @@
-"""The items' spreads by an empirical-Bayes step: the mode over log σ, given what items may be.
+"""Empirical-Bayes estimates of the items' spreads: the mode over log σ, given the items' posterior.
 
-σ² = Σ E(u - μ)² / (J - 1), but for the pull of σ's half-normal prior. Of an intercept the item's
-own expected information is enough, whose inverse is never above σ². Of a log slope it is not:
-responses say a to within a normal error, not log a, whose density leans to the left. So its
+σ² = Σ E(u - μ)² / (J - 1), apart from the effect of σ's half-normal prior. For an intercept the
+item's expected information is sufficient, as its inverse never exceeds σ². For a log slope it is
+not: the likelihood is normal in a, not in log a, whose density is skewed to the left. So this
 expectation is summed over nodes.
 """
 
@@ -24,7 +24,7 @@ def learned_spreads(
     sums: ItemSums,
     here: Expansion,
 ) -> Float[Array, " coordinate"]:
-    """Return the spreads' estimates from the sums and the expected information at a point."""
+    """Return estimates of the spreads from the sums and the expected information at a point."""
     scales = jnp.asarray(coordinates.scales)
     variance = jnp.einsum("jkk->jk", jnp.linalg.inv(here.item_curvature))
     centre, _ = coordinates.parted(point.means)
@@ -48,7 +48,7 @@ def _of_log_slopes(
     jacobian: Float[Array, "item coefficient coordinate"],
     variance: Float[Array, " item"],
 ) -> Array:
-    """Return Σ E(log a - μ)², all else of each item where its slope puts it."""
+    """Return Σ E(log a - μ)², with each item's other coordinates at their best given its slope."""
     u, precision = items[:, 0], spread**-2
     score = jnp.einsum("jpk,jp->jk", jacobian, sums.score)
     information = jnp.einsum("jpk,jpq,jql->jkl", jacobian, sums.information, jacobian)

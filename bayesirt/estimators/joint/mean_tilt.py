@@ -1,9 +1,9 @@
-"""How far the posterior mean lies from the joint mode, as a tilt of the log density.
+"""The difference of the posterior mean from the joint mode, as a tilt of the log density.
 
-A density over thousands of abilities and items can have its mode far from its mass. Here it is:
-θ → s θ, a → a / s leaves the likelihood as it was, and the volume of all θ grows as the Nth power
-of s, which a mode does not see. So the joint mode has abilities too close to each other, by many
-posterior standard deviations. The point where the tilted density is highest has this volume in it.
+The mode of a density over thousands of abilities and items can be far from its mass. Here θ → s θ,
+a → a / s leaves the likelihood unchanged, while the volume of all θ grows as the Nth power of s,
+which a mode does not take into account. So abilities at the joint mode are too close to each other,
+by many posterior standard deviations. The maximum of the tilted density accounts for this volume.
 """
 
 from functools import partial
@@ -20,10 +20,10 @@ from bayesirt.likelihood.family import Family
 def tilt_at(problem: JointProblem, point: JointPoint, expansion: Expansion) -> JointPoint:
     """Return the gradient that moves the mode to the posterior mean, to second order.
 
-    With H the negative Hessian, E x ≈ x̂ - ½ H⁻¹ ∇ log det H. Of log det H the diagonal blocks are
-    kept: the tilt is -½ ∇ (Σ_i tr V_i H_i + Σ_j tr V_j H_j), where V are the inverses of the blocks
-    at the point, held fixed. For items alone this is the Laplace approximation of their marginal
-    likelihood.
+    With H the negative Hessian, E x ≈ x̂ - ½ H⁻¹ ∇ log det H. Only the diagonal blocks of log det H
+    are kept: the tilt is -½ ∇ (Σ_i tr V_i H_i + Σ_j tr V_j H_j), where V are the inverses of the
+    blocks at the point, held fixed. For items alone this is the Laplace approximation of their
+    marginal likelihood.
 
     Tierney and Kadane (1986), Accurate approximations for posterior moments and marginal densities;
     Kristensen et al. (2016), TMB, for the marginal likelihood.
@@ -72,7 +72,7 @@ def _piece_tilt(
         told = sum(s * away for s, away in zip(terms.score, leans, strict=True))
 
         def covariance_of(k: int, m: int) -> Array:
-            """Return that of two predictors, of which the first is η."""
+            """Return the covariance of two predictors; the first predictor is η."""
             if k and m:
                 return covariance[k + 1, m + 1]
             if k or m:

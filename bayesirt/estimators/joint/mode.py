@@ -22,16 +22,16 @@ from bayesirt.estimators.joint.mean_tilt import tilt_at
 
 Centre = Literal["mean", "mode"]
 Start = Mapping[str, Any]
-"""θ, a, d and what the family takes beside, by their names."""
+"""θ, a, d and the family's further parameters by name."""
 
 _MOST_HALVINGS = 20
 _ROUNDING = 8.0
 _MOST_SWEEPS = 12
 _LEAST_SHARE = 0.3
 _PATIENCE = 20
-"""Newton steps after which less of the tilt's gap is closed: where it goes round in circles."""
+"""Newton steps after which less of the tilt's gap is closed at a time, in case it cycles."""
 _MOST_TILTED = 100
-"""Newton steps after which the tilt is given up: on a few answers it may have no point of rest."""
+"""Newton steps after which the tilt is given up: with few answers it may have no fixed point."""
 _NEAR = 0.02
 _LEAN_SD, _LITTLE_LEAN = 2.0, 0.1
 _LEAST_SPREAD = 0.1
@@ -39,14 +39,14 @@ _LEAST_TOLD = 1e-3
 
 
 class State(NamedTuple):
-    """Where the search stands."""
+    """State of the search."""
 
     point: JointPoint
     spread: Float[Array, " coordinate"]  # σ of each item coordinate.
     tilt: JointPoint  # Added to the gradient of the log density, see `mean_tilt`.
     sums: Sums  # At the point.
-    gap: JointPoint  # By how much the tilt was last found to be wrong.
-    share: float  # Of that gap, how much was made good.
+    gap: JointPoint  # Last difference of the correct tilt from the one in use.
+    share: float  # Share of that gap that was closed.
 
     def loss(self, problem: JointProblem) -> float:
         """Return the negative log of the tilted joint density, given the spreads."""
@@ -72,8 +72,8 @@ class Mode(NamedTuple):
     losses: tuple[float, ...]  # Before the first step, and after each.
     converged: bool
     stop_reason: str  # In words.
-    lean: float  # μ_b: what abilities are counted from.
-    centre: Centre  # "mode" where the tilt towards the mean was given up.
+    lean: float  # μ_b, the origin of abilities.
+    centre: Centre  # "mode" if the tilt towards the mean was given up.
 
 
 def find_mode(
@@ -87,11 +87,11 @@ def find_mode(
     leans: bool = False,
     tell: Callable[[str], None] | None = None,
 ) -> Mode:
-    """Climb to the joint mode, then estimate the spreads from it, until both stand still.
+    """Find the joint mode, with spreads estimated at it, by iterating until both are stable.
 
-    Block-wise sweeps, which cost a pass over the data each, come near; Newton's steps through the
-    whole curvature, which see the common shifts and stretches of abilities and items too, finish.
-    Spreads and tilt follow the point.
+    Block-wise sweeps, which cost a pass over the data each, get close. Newton steps with the full
+    curvature, which includes common shifts and scales of abilities and items, do the rest. Spreads
+    and tilt are updated with the point.
     """
     state = _sweeps(problem, _first(problem, start), centre)
     lean = 0.0
@@ -126,7 +126,7 @@ def find_mode(
 
 
 def _remaining(length: float, before: float) -> float:
-    """Return what remains if steps go on to shrink as they just did."""
+    """Return the remaining distance if steps continue to shrink at the same rate."""
     ratio = length / before
     return length * ratio / (1 - ratio) if ratio < 1 else np.inf
 
@@ -143,7 +143,7 @@ def _first(problem: JointProblem, start: Start) -> State:
     if coordinates.learned:
         means = items.mean(0)
         spread = jnp.clip(items.std(0), _LEAST_SPREAD, scales)
-        # Of what answers say little about, estimates lie too close to each other.
+        # Estimates of poorly determined parameters are too close to each other.
         beside = jnp.array([name not in "ad" for name in coordinates.names])
         spread = jnp.where(beside, scales, spread)
     cluster = problem.before.cluster
@@ -161,7 +161,7 @@ def _first(problem: JointProblem, start: Start) -> State:
 
 
 def _sweeps(problem: JointProblem, state: State, centre: Centre) -> State:
-    """Move items, then abilities and means, each as if the others were known."""
+    """Move items, then abilities and means, each with the others treated as known."""
     for _ in range(_MOST_SWEEPS):
         state, length = _sweep(problem, _up_to_date(problem, state, centre))
         if length <= _NEAR:
@@ -170,7 +170,7 @@ def _sweeps(problem: JointProblem, state: State, centre: Centre) -> State:
 
 
 def _clustered(problem: JointProblem, state: State, centre: Centre) -> tuple[JointProblem, State]:
-    """Estimate the share of abilities' variance between clusters: each as its answers see it."""
+    """Estimate the share of abilities' variance between clusters from the subjects' likelihoods."""
     cluster, n_means = problem.before.cluster, problem.coordinates.n_means
     assert cluster is not None
     for _ in range(_MOST_SWEEPS):
@@ -189,7 +189,7 @@ def _clustered(problem: JointProblem, state: State, centre: Centre) -> tuple[Joi
 def _leaning(
     problem: JointProblem, state: State, centre: Centre
 ) -> tuple[JointProblem, State, float]:
-    """Count abilities from μ_b, so that intercepts do not lean on slopes: an EM step at a time."""
+    """Shift abilities by μ_b such that intercepts do not depend on slopes, by EM steps."""
     total = 0.0
     for _ in range(_MOST_SWEEPS):
         lean, error = _lean(problem, state, total)
@@ -207,7 +207,7 @@ def _leaning(
 
 
 def _lean(problem: JointProblem, state: State, so_far: float) -> tuple[float, float]:
-    """Return by how much intercepts still lean on slopes, and the error of that."""
+    """Return the remaining coefficient of intercepts on slopes, and its error."""
     here = state.expansion(problem, observed=False)
     a, d = (x - x.mean() for x in problem.coordinates.to_items(state.point.items)[:2])
     covariance = jnp.linalg.inv(here.item_curvature)
@@ -222,7 +222,7 @@ def _lean(problem: JointProblem, state: State, so_far: float) -> tuple[float, fl
 def _up_to_date(
     problem: JointProblem, state: State, centre: Centre, least_share: float = _LEAST_SHARE
 ) -> State:
-    """Return the state with the spreads and the tilt that belong to its point."""
+    """Update the spreads and the tilt to the state's point."""
     here = state.expansion(problem, observed=False)
     if problem.coordinates.learned:
         spread = learned_spreads(
@@ -234,7 +234,7 @@ def _up_to_date(
 
 
 def _tilted(problem: JointProblem, state: State, here: Expansion, least_share: float) -> State:
-    """Bring the tilt up to date, with caution where it answers to its own last change."""
+    """Update the tilt, with damping if it reacts to its own last change."""
     gap = jax.tree.map(jnp.subtract, tilt_at(problem, state.point, here), state.tilt)
     share = _aitken_share(state, gap, least_share)
     tilt = jax.tree.map(lambda old, change: old + share * change, state.tilt, gap)
@@ -276,7 +276,7 @@ def _newton_step(problem: JointProblem, state: State, curvature: Curvature) -> t
 
 
 def _downhill(problem: JointProblem, state: State, step: JointPoint) -> State:
-    """Take a step, or half of it, and so on, so that the loss does not rise."""
+    """Take a step, halved until the loss does not rise."""
     before = state.loss(problem)
     slack = _ROUNDING * float(jnp.finfo(state.point.theta.dtype).eps) * abs(before)
     for halvings in range(_MOST_HALVINGS):
