@@ -1,7 +1,7 @@
-"""Response families, and the sums over cells that every estimator and engine is made of."""
+"""Response families, and the sums over cells from which all estimators and engines are built."""
 
 import jax
 
 if jax.config.values["jax_default_matmul_precision"] is None:
-    # By default GPUs round factors of 32 bits to three digits.
+    # By default, GPUs round 32-bit factors to three digits.
     jax.config.update("jax_default_matmul_precision", "highest")

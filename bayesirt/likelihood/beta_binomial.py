@@ -1,8 +1,8 @@
-"""Runs of one subject at one item that go together: beta-binomial successes.
+"""Beta-binomial successes, for dependent runs of one subject on one item.
 
     p_ij ~ Beta(μ φ, (1 - μ) φ),  μ = sigmoid(η);  successes ~ Binomial(trials, p_ij)
 
-Any two runs of a cell correlate by 1 / (1 + φ); with φ → ∞ they are independent.
+Any two runs of a cell have correlation 1 / (1 + φ); as φ → ∞ they become independent.
 """
 
 import jax
@@ -22,12 +22,12 @@ from bayesirt.likelihood.log_gamma import LogGamma, log_gamma
 
 
 def beta_binomial_bound(trials: Counts) -> Each:
-    """Return n / 4, above which expected information never rises."""
+    """Return n / 4, an upper bound on the expected information."""
     return trials / 4
 
 
 def beta_binomial_probability(eta: Each, phi: Each) -> Each:
-    """Return the expected proportion."""
+    """Return the expected proportion correct."""
     del phi
     return jax.nn.sigmoid(eta)
 
@@ -37,8 +37,8 @@ def beta_binomial_predictor_terms(
 ) -> PredictorTerms:
     """Return the terms of η and φ: log B(y + α, n - y + β) - log B(α, β), α = μ φ, β = (1 - μ) φ.
 
-    Information is never negative: that of η without what has no expectation, that of φ the square
-    of its score, and of both together, which is little, nothing.
+    The information is replaced by a non-negative one: that of η omits the term with expectation 0,
+    that of φ is its squared score, and the cross term, which is small, is 0.
     """
     mu, rest = jax.nn.sigmoid(eta), jax.nn.sigmoid(-eta)
     right, runs = (x.astype(eta.dtype) for x in (successes, trials))
@@ -57,13 +57,13 @@ def beta_binomial_predictor_terms(
 
 
 def _rise(x: Each, steps: Each) -> LogGamma:
-    """Return log Γ(x + steps) - log Γ(x), with its derivatives by x."""
+    """Return log Γ(x + steps) - log Γ(x), with its derivatives in x."""
     ends = zip(log_gamma(x + steps), log_gamma(x), strict=True)
     return LogGamma(*(above - below for above, below in ends))
 
 
 def beta_binomial_shares(eta: Each, trials: Counts, phi: Each) -> Shares:
-    """Return the cumulants of successes, by trial."""
+    """Return the cumulants of successes, per trial."""
     mu, rest = jax.nn.sigmoid(eta), jax.nn.sigmoid(-eta)
     variance = mu * rest * (phi + trials) / (phi + 1)
     return Shares(mu, variance, variance * (rest - mu) * (phi + 2 * trials) / (phi + 2))

@@ -1,7 +1,7 @@
 """The likelihood over all cells: linear predictor, sums over rows and columns, gradient.
 
-Dense matrices and lists of observed cells offer the same operations, so that every estimator and
-every engine is written once.
+Dense matrices and lists of observed cells have the same operations, so that every estimator and
+engine is written once for both.
 """
 
 from collections.abc import Callable
@@ -18,20 +18,20 @@ from bayesirt.likelihood.families import LOGIT
 from bayesirt.likelihood.family import Family
 
 _FEW_COLUMNS = 3
-"""Up to so many, products with vectors are faster than one with a matrix."""
+"""Number of columns up to which products with vectors are faster than one with a matrix."""
 _LEAST_ROWS = 16
-"""Of a block: with fewer, its sums over rows are hardly vectorised."""
+"""Least rows per block; with fewer, sums over rows are hardly vectorised."""
 _OF_A_GPU = 256
-"""So many times larger are blocks that no CPU works on: what costs there is the number of calls."""
+"""Factor on the size of blocks on accelerators, where the number of calls is the main cost."""
 
 
 class ByRows(Protocol):
-    """Data whose subjects are independent of each other, given what concerns all of them."""
+    """Data whose subjects are independent given the parameters that they share."""
 
     def by_rows(
         self, function: Callable[..., tuple[Any, Any]], rows: Any, *others: Any
     ) -> tuple[Any, Any]:
-        """Return `function` (layout, rows, *others) → (rows, sums), wherever the rows are."""
+        """Apply `function(layout, rows, *others)` → (rows, sums) wherever the rows are stored."""
         ...
 
 
@@ -53,11 +53,11 @@ class DenseLayout(NamedTuple):
         return (theta * a[:, 0] if a.shape[1] == 1 else theta @ a.T) + d
 
     def to_cells(self, values: Array) -> Array:
-        """Return the values of subjects, to be used with those of cells."""
+        """Return values of subjects, broadcast to be combined with values of cells."""
         return values[:, None]
 
     def of_items(self, values: Array) -> Array:
-        """Return the values of items, to be used with those of cells."""
+        """Return values of items, broadcast to be combined with values of cells."""
         return values
 
     def over_items(self, values: Array, weights: Array) -> Array:
@@ -73,19 +73,19 @@ class DenseLayout(NamedTuple):
     def by_rows(
         self, function: Callable[..., tuple[Any, Any]], rows: Any, *others: Any
     ) -> tuple[Any, Any]:
-        """Return `function` (layout, rows, *others): all rows are here."""
+        """Apply `function(layout, rows, *others)` to all rows at once."""
         return function(self, rows, *others)
 
 
 class SparseLayout(NamedTuple):
-    """Observed cells one after another, ordered by subject."""
+    """A list of observed cells, ordered by subject."""
 
     successes: Int[Array, " cell"]
     trials: Int[Array, " cell"]
     subject: Int[Array, " cell"]
     item: Int[Array, " cell"]
     any_subject: Array  # shape (subject,)
-    # shape (item,). Empty in content; their lengths are the numbers of subjects and items.
+    # shape (item,). Only the lengths of these two are used, the numbers of subjects and items.
     any_item: Array
 
     @property
@@ -99,11 +99,11 @@ class SparseLayout(NamedTuple):
         return (products if theta.ndim == 1 else products.sum(1)) + d[self.item]
 
     def to_cells(self, values: Array) -> Array:
-        """Return the values of subjects, to be used with those of cells."""
+        """Return values of subjects, one for each cell."""
         return values[self.subject]
 
     def of_items(self, values: Array) -> Array:
-        """Return the values of items, to be used with those of cells."""
+        """Return values of items, one for each cell."""
         return values[self.item]
 
     def over_items(self, values: Array, weights: Array) -> Array:
@@ -120,7 +120,7 @@ class SparseLayout(NamedTuple):
     def by_rows(
         self, function: Callable[..., tuple[Any, Any]], rows: Any, *others: Any
     ) -> tuple[Any, Any]:
-        """Return `function` (layout, rows, *others): all rows are here."""
+        """Apply `function(layout, rows, *others)` to all rows at once."""
         return function(self, rows, *others)
 
 
@@ -128,7 +128,7 @@ Layout = DenseLayout | SparseLayout
 
 
 def _by_columns(product: Callable[[Array], Array], weights: Array) -> Array:
-    """Return the product with weights, column by column where they are few."""
+    """Return the product with weights, column by column if there are few columns."""
     if weights.ndim == 1 or weights.shape[1] > _FEW_COLUMNS:
         return product(weights)
     return jnp.stack([product(w) for w in weights.T], -1)
@@ -139,16 +139,16 @@ def _each_times(values: Array, weights: Array) -> Array:
 
 
 class RowBlocks(NamedTuple):
-    """A large matrix as blocks of rows, each small enough for what is computed to stay in cache."""
+    """A large matrix as blocks of rows, small enough for intermediate results to stay in cache."""
 
-    # Shape (block, row, item); the last block is filled up with rows without trials.
+    # Shape (block, row, item); the last block is padded with rows without trials.
     blocks: DenseLayout
-    any_subject: Array  # shape (subject,). Empty in content; its length is the number of subjects.
+    any_subject: Array  # shape (subject,). Only its length is used, the number of subjects.
 
     def by_rows(
         self, function: Callable[..., tuple[Any, Any]], rows: Any, *others: Any
     ) -> tuple[Any, Any]:
-        """Return `function` (layout, rows, *others), block after block; sums are added up."""
+        """Apply `function(layout, rows, *others)` block by block; sums are added up."""
         n_blocks, n_rows = self.blocks.trials.shape[:2]
         by_block = jax.tree.map(partial(in_blocks, n_blocks=n_blocks, n_rows=n_rows), rows)
         found, sums = over_blocks(lambda block: function(*block, *others), (self.blocks, by_block))
@@ -157,7 +157,7 @@ class RowBlocks(NamedTuple):
 
 
 def over_blocks(function: Callable[[Any], tuple[Any, Any]], blocks: Any) -> tuple[Any, Any]:
-    """Return what is found in each block, one after another, and the sums over all."""
+    """Return the results of each block, computed one after another, and the sums over all."""
 
     def one_block(sums: Any, block: Any) -> tuple[Any, Any]:
         found, own = function(block)
@@ -170,7 +170,7 @@ def over_blocks(function: Callable[[Any], tuple[Any, Any]], blocks: Any) -> tupl
 
 
 def in_row_blocks(layout: Layout, block_cells: int = 1 << 18) -> Layout | RowBlocks:
-    """Cut a large matrix into blocks of rows; what is small or sparse stays as it is."""
+    """Cut a large matrix into blocks of rows; small or sparse layouts are returned unchanged."""
     if jax.default_backend() != "cpu":
         block_cells *= _OF_A_GPU
     if isinstance(layout, SparseLayout) or layout.trials.size <= block_cells:
@@ -184,7 +184,7 @@ def in_row_blocks(layout: Layout, block_cells: int = 1 << 18) -> Layout | RowBlo
 
 
 def in_blocks(values: Any, n_blocks: int, n_rows: int, *, xp: Any = jnp) -> Any:
-    """Return rows as blocks of equal length, the last filled up with zeros."""
+    """Return rows as blocks of equal length, the last padded with zeros."""
     missing = n_blocks * n_rows - len(values)
     if missing:
         values = xp.pad(values, ((0, missing), *((0, 0),) * (values.ndim - 1)))
@@ -192,7 +192,7 @@ def in_blocks(values: Any, n_blocks: int, n_rows: int, *, xp: Any = jnp) -> Any:
 
 
 def layout_of(responses: Responses) -> Layout:
-    """Put responses on the device, in the layout that they are stored in."""
+    """Place responses on the device, dense or sparse as they are stored."""
     if isinstance(responses.cells, SparseCells):
         subject, item, successes, trials = map(jnp.asarray, responses.cells.listed())
         sizes = (jnp.zeros(n, jnp.int8) for n in (responses.n_subjects, responses.n_items))
@@ -201,7 +201,7 @@ def layout_of(responses: Responses) -> Layout:
 
 
 def log_likelihood_of(layout: ByRows, family: Family = LOGIT) -> Callable[..., Float[Array, ""]]:
-    """Return the log likelihood as a function of (θ, a, d) whose gradient costs no second pass."""
+    """Return the log likelihood as a function of (θ, a, d) whose gradient needs no second pass."""
     return partial(_log_likelihood, family, layout)
 
 
@@ -222,7 +222,7 @@ def _value_and_gradient(
 def _row_terms(
     family: Family, layout: Layout, theta: Array, a: Array, d: Array, *further: Array
 ) -> tuple[Array, tuple[Array, ...]]:
-    """Return the gradient in θ, and what is summed over rows: the value and the rest of it."""
+    """Return the gradient in θ, and sums over rows: the value and the rest of the gradient."""
     eta = layout.predictor(theta, a, d)
     own = map(layout.of_items, further)
     terms = family.every(eta, layout.successes, layout.trials, *own)

@@ -1,8 +1,8 @@
-"""Response families: per cell the log likelihood, its score, its information and a bound.
+"""Response families: for each cell the log likelihood, its score, its information and a bound.
 
-A cell's first predictor is η = a θ + d; a family may take further ones, which are an item's alone.
-Written for speed and stable in both tails; the same models are written for reading in
-`bayesirt.models`, and oracle tests hold the two together.
+A cell's first predictor is η = a θ + d; a family may have further ones, which are item parameters.
+These implementations are optimised for speed and stable in both tails; `bayesirt.models` defines
+the same models for readability, and oracle tests compare the two.
 """
 
 import jax
@@ -23,7 +23,7 @@ def logit_terms(eta: Each, successes: Counts, trials: Counts) -> CellTerms:
     r"""Return the terms of binomial responses with p = sigmoid(η).
 
     ℓ = y η - n softplus(η), s = y - n p, w = n p (1 - p), all from one exponential of -\|η\|, so
-    that nothing overflows and no digit is lost in either tail.
+    that nothing overflows and no precision is lost in either tail.
     """
     decay = jnp.exp(-jnp.abs(eta))
     smaller = trials * (decay / (1 + decay))
@@ -36,7 +36,7 @@ def logit_terms(eta: Each, successes: Counts, trials: Counts) -> CellTerms:
 
 
 def logit_bound(trials: Counts) -> Each:
-    """Return n/4, above which the logit's information never rises."""
+    """Return n/4, an upper bound on the information of the logit."""
     return trials / 4
 
 
@@ -44,9 +44,9 @@ def probit_terms(eta: Each, successes: Counts, trials: Counts) -> CellTerms:
     r"""Return the terms of binomial responses with p = Φ(η), the normal distribution function.
 
     With m(t) = φ(t)/Φ(t): s = y m(η) - (n - y) m(-η) and w = y m(η) (m(η) + η) + (n - y) m(-η)
-    (m(-η) - η). Both come from log Φ of -\|η\|, the answer that is the less likely, whose tail is
-    where digits would be lost. Both m(-t) (m(-t) - t) and its twin lie between 0 and 1, and are
-    kept there against rounding.
+    (m(-η) - η). Both are computed from log Φ(-\|η\|), the probability of the less likely answer, in
+    whose tail precision would be lost. Factors such as m(-t) (m(-t) - t) are between 0 and 1, and
+    are clipped to this range against rounding.
     """
     t = jnp.abs(eta)
     likely = jnp.where(eta >= 0, successes, trials - successes)
@@ -65,7 +65,7 @@ def probit_terms(eta: Each, successes: Counts, trials: Counts) -> CellTerms:
 
 
 def probit_bound(trials: Counts) -> Each:
-    """Return n, above which the probit's information never rises."""
+    """Return n, an upper bound on the information of the probit."""
     return 1.0 * trials
 
 
@@ -77,9 +77,9 @@ def guessing_probability(eta: Each, c: Each) -> Each:
 def guessing_predictor_terms(
     eta: Each, successes: Counts, trials: Counts, c: Each
 ) -> PredictorTerms:
-    """Return the terms of binomial responses with p = c + (1 - c) s, s = sigmoid(η).
+    """Return the terms of binomial responses with p = c + (1 - c) s, s = sigmoid(η), in η and c.
 
-    Of η and c, with the expected information: the observed one may be negative.
+    The information is the expected one, as the observed one may be negative.
 
     1 - p = (1 - c)(1 - s), so the scores are y (1 - c) s (1 - s) / p - (n - y) s and y (1 - s) / p
     - (n - y) / (1 - c), and the information is n (1 - s) / p times (1 - c) s², s and 1 / (1 - c).
@@ -108,11 +108,11 @@ GUESSING = Family(
 LOGIT = Family("logit", logit_terms, logit_bound, jax.nn.sigmoid)
 PROBIT = Family("probit", probit_terms, probit_bound, ndtr)
 FAMILIES = {family.name: family for family in (LOGIT, PROBIT, GUESSING)}
-"""Those of right and wrong answers that are independent, by name."""
+"""Families of independent right or wrong answers, by name."""
 
 
 def family_named(name: str) -> Family:
-    """Return a family by its name, as a posterior's attributes keep it."""
+    """Return a family by its name, as stored in a posterior's attributes."""
     if name.startswith(GRADED):
         return graded_family(int(name.removeprefix(GRADED)))
     own = {family.name: family for family in (ORDERED_BETA, NORMAL, BETA_BINOMIAL)}

@@ -1,7 +1,7 @@
-"""Tables filled up to a few shapes, so that code compiled for one table serves the next as well.
+"""Tables padded to a few shapes, so that code compiled for one table can be reused for others.
 
-Further rows and columns hold no answers. Whatever is believed of their subjects and items is what
-the population says, and neither the population nor anybody else learns from it.
+The padding holds no answers. Its subjects and items follow the population and have no influence on
+it or on others.
 """
 
 import numpy as np
@@ -11,11 +11,11 @@ from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.likelihood.host_arrays import host
 
 _MOST_CELLS = 200_000
-"""With so many, what fills up costs sweeps half a second of eight, and compiling takes nine."""
+"""Most cells of a padded table; with so many, padding costs half a second, compilation nine."""
 
 
 def filled_up(successes: ArrayLike, trials: ArrayLike) -> DenseLayout:
-    """Return a small table with rows and columns added, at most an eighth of each."""
+    """Return a small table padded with rows and columns, at most an eighth of each."""
     layout = DenseLayout(host(successes), host(trials))
     if np.prod(layout.shape) > _MOST_CELLS:
         return layout
@@ -24,5 +24,5 @@ def filled_up(successes: ArrayLike, trials: ArrayLike) -> DenseLayout:
 
 
 def _more(n: int) -> int:
-    """Return how far off the next usual size is, of eight to each doubling."""
+    """Return the padding up to the next standard size; there are eight sizes per doubling."""
     return -n % max(1, (1 << (n - 1).bit_length()) // 16)

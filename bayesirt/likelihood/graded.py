@@ -2,8 +2,8 @@
 
     P(y ≥ m) = sigmoid(η + o_m),  m = 1, ..., n,  o_{m-1} - o_m = gap_m > 0
 
-The thresholds' offsets o are held by the gaps between them. That of the middle one is 0, so that η
-is the logit of getting into the upper half of the scale.
+The thresholds' offsets o are determined by the gaps between them. The middle one is 0, so that η is
+the logit of the probability of reaching the upper half of the scale.
 """
 
 from functools import cache
@@ -33,7 +33,7 @@ def gap_names(n: int) -> tuple[str, ...]:
 
 
 class Logistic(NamedTuple):
-    """The logistic function at a place."""
+    """The logistic function at u."""
 
     log_share: Each  # log sigmoid(u)
     share: Each  # sigmoid(u)
@@ -41,7 +41,7 @@ class Logistic(NamedTuple):
 
 
 def logistic(u: Each) -> Logistic:
-    """Return all three from one exponential."""
+    """Return all three values from one exponential."""
     decay = jnp.exp(-jnp.abs(u))
     larger = 1 / (1 + decay)
     smaller, up = decay * larger, u >= 0
@@ -50,12 +50,12 @@ def logistic(u: Each) -> Logistic:
 
 
 def middle_of(n: int) -> int:
-    """Return the threshold whose offset is 0, from 1 on."""
+    """Return the number of the threshold whose offset is 0, counted from 1."""
     return (n + 1) // 2
 
 
 def offsets(*gaps: Each) -> list[Each]:
-    """Return o_1, ..., o_n of n - 1 gaps."""
+    """Return o_1, ..., o_n from n - 1 gaps."""
     middle = middle_of(len(gaps) + 1) - 1
     below = accumulate(reversed(gaps[:middle]))
     above = accumulate(gaps[middle:])
@@ -64,7 +64,7 @@ def offsets(*gaps: Each) -> list[Each]:
 
 
 def graded_bound(trials: Counts) -> Each:
-    """Return 1/2, above which the information of two thresholds never rises."""
+    """Return 1/2, an upper bound on the information of two thresholds."""
     return (trials > 0) / 2
 
 
@@ -84,7 +84,7 @@ def grade_probabilities(eta: Each, *gaps: Each) -> list[Each]:
 
 
 def graded_shares(eta: Each, trials: Counts, *gaps: Each) -> Shares:  # noqa: ARG001
-    """Return the cumulants of a grade, by step of the scale."""
+    """Return the cumulants of a grade, per step of the scale."""
     n = len(gaps) + 1
     mean = n * graded_probability(eta, *gaps)
     p = grade_probabilities(eta, *gaps)
@@ -93,7 +93,7 @@ def graded_shares(eta: Each, trials: Counts, *gaps: Each) -> Shares:  # noqa: AR
 
 
 def graded_score_moments(eta: Each, *gaps: Each) -> tuple[Each, Each]:
-    """Return E s² and E s³: s of grade y is sigmoid(-u) - sigmoid(v)."""
+    """Return E s² and E s³; the score s of grade y is sigmoid(-u) - sigmoid(v)."""
     p, o, nothing = grade_probabilities(eta, *gaps), offsets(*gaps), jnp.zeros_like(eta)
     up = [nothing, *(jax.nn.sigmoid(-eta - x) for x in o)]
     down = [*(jax.nn.sigmoid(eta + x) for x in o), nothing]
@@ -102,19 +102,19 @@ def graded_score_moments(eta: Each, *gaps: Each) -> tuple[Each, Each]:
 
 
 def _expected(p: list[Array], values: list[Array]) -> Array:
-    """Return the mean of what each grade has."""
+    """Return the expectation of a value for each grade."""
     return jnp.stack([x * value for x, value in zip(p, values, strict=True)]).sum(0)
 
 
 def drawn_grade(key: Array, eta: Each, trials: Counts, *gaps: Each) -> Each:
-    """Draw a grade: how many thresholds one uniform number passes."""
+    """Draw a grade as the number of thresholds that a uniform number passes."""
     uniform = jax.random.uniform(key, eta.shape, eta.dtype)
     passed = [uniform < jax.nn.sigmoid(eta + x) for x in offsets(*gaps)]
     return jnp.where(trials > 0, jnp.stack(passed).sum(0), 0).astype(eta.dtype)
 
 
 def grade_levels(eta: Each, *gaps: Each) -> list[tuple[int, Each]]:
-    """Return each grade above the lowest, with the probability of it or a better one."""
+    """Return each grade above the lowest, with the probability of reaching it."""
     return [(m, jax.nn.sigmoid(eta + x)) for m, x in enumerate(offsets(*gaps), 1)]
 
 
@@ -124,10 +124,10 @@ _LAW = Law(graded_shares, drawn_grade, graded_score_moments, grade_levels)
 def graded_predictor_terms(
     eta: Each, successes: Counts, trials: Counts, *gaps: Each
 ) -> PredictorTerms:
-    """Return the terms of one grade, of η and all gaps.
+    """Return the terms of one grade, in η and all gaps.
 
     P(y) = sigmoid(u) sigmoid(-v) (1 - exp(-gap)) with u = η + o_y, v = η + o_{y+1} and the gap
-    between them; at the ends of the scale only one threshold is there. ℓ is concave.
+    between them; at the ends of the scale there is only one threshold. ℓ is concave.
     """
     seen, y = trials > 0, successes
     o = offsets(*gaps)
@@ -140,7 +140,7 @@ def graded_predictor_terms(
     up, down = jnp.where(reached, u.rest, 0), jnp.where(missed, v.rest, 0)
     of_up, of_down = up * u.share, down * v.share
     value = jnp.where(reached, u.log_share, 0) + jnp.where(missed, v.log_share, 0)
-    moves_up, moves_down = [jnp.ones(())], [jnp.ones(())]  # ∂u and ∂v by each predictor.
+    moves_up, moves_down = [jnp.ones(())], [jnp.ones(())]  # ∂u and ∂v for each predictor.
     scores, own = [up - down], [jnp.zeros(())]
     middle = middle_of(len(o))
     for m, gap in enumerate(gaps, 1):

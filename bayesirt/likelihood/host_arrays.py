@@ -1,4 +1,4 @@
-"""NumPy arrays where JAX's are expected."""
+"""NumPy arrays as arguments of JAX functions."""
 
 from typing import Any
 
@@ -7,5 +7,5 @@ from numpy.typing import ArrayLike
 
 
 def host(values: ArrayLike, dtype: Any = None) -> Any:
-    """Return a NumPy array for compiled functions: no program has to be made to put it there."""
+    """Return a NumPy array for compiled functions, which avoids compiling a transfer."""
     return np.asarray(values, dtype)

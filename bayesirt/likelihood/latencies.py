@@ -1,7 +1,7 @@
 """Log response lengths of the observed cells, and the sums over them that LaRT needs.
 
-Lengths are normal given speed, so a few sums say all that they know: no pass over the cells
-computes more than products.
+Log lengths are normal given speed, so a few sums are sufficient statistics, and passes over the
+cells compute only products.
 """
 
 from collections.abc import Callable
@@ -17,25 +17,25 @@ from bayesirt.errors import ResponseError
 from bayesirt.likelihood.cell_sums import DenseLayout, Layout
 
 _ALIKE = 1e-9
-"""Log lengths that differ by less are equal but for rounding."""
+"""Log lengths that differ by less than this are equal except for rounding."""
 
 
 class Beyond(NamedTuple):
-    """What speeds have beyond ρ times the abilities: a normal distribution."""
+    """Normal distribution of speeds minus ρ times the abilities."""
 
     mean: Array
     variance: Array
 
     @classmethod
     def of(cls, rho: Float[Array, "..."]) -> "Beyond":
-        """Take that of subjects without clusters."""
+        """Return the distribution for subjects without clusters."""
         return cls(jnp.zeros(()), 1 - rho**2)
 
 
 class SpeedEvidence(NamedTuple):
-    """What the lengths say of each subject's speed: a normal density, up to a constant."""
+    """Likelihood of each subject's speed given the lengths: a normal density, up to a constant."""
 
-    precision: Float[Array, " subject"]  # P = Σ_j φ²/λ; 0 where no length was seen.
+    precision: Float[Array, " subject"]  # P = Σ_j φ²/λ; 0 if no length was observed.
     pull: Float[Array, " subject"]  # P τ̂ = -Σ_j φ (x - ω)/λ.
 
     def ability(self, rho: Float[Array, ""]) -> tuple[Array, Array]:
@@ -44,10 +44,10 @@ class SpeedEvidence(NamedTuple):
         return pull / (1 + precision), 1 / (1 + precision)
 
     def of_ability(self, rho: Float[Array, ""], beyond: "Beyond") -> tuple[Array, Array]:
-        """Return what lengths say of each ability through its speed: a pull and a precision.
+        """Return pull and precision of the likelihood of each ability, with speed integrated out.
 
-        With v the variance of a speed given its ability, that is ρ² / (v + 1/P), written so that it
-        holds for P = 0 too (Xu et al., 2026, Lemma 1, corrected).
+        With v the variance of a speed given its ability, the precision is ρ² / (v + 1/P), in a form
+        that is also valid for P = 0 (Xu et al., 2026, Lemma 1, corrected).
         """
         known = 1 + self.precision * beyond.variance
         pull = rho * (self.pull - self.precision * beyond.mean) / known
@@ -69,9 +69,9 @@ class SpeedEvidence(NamedTuple):
 
 
 class LengthMoments(NamedTuple):
-    """Sums over the subjects whose length on an item was seen, x counted from the item's mean."""
+    """Sums over the observed lengths of each item; x is relative to the item's mean."""
 
-    # Their number, Σ x and Σ x².
+    # Number of lengths, Σ x and Σ x².
     n: Float[Array, " item"]
     x: Float[Array, " item"]
     xx: Float[Array, " item"]
@@ -89,9 +89,9 @@ class LengthMoments(NamedTuple):
 
 
 class WrongAnswers(NamedTuple):
-    """Where answers of a known length are wrong, and sums over them."""
+    """Proportion of wrong trials of each cell with a length, and sums over these cells."""
 
-    share: Float[Array, "..."]  # Share w of wrong trials; 0 where no length was seen.
+    share: Float[Array, "..."]  # Proportion w of wrong trials; 0 if no length was observed.
     # Σ w, Σ w² and Σ w x.
     w: Float[Array, " item"]
     ww: Float[Array, " item"]
@@ -99,20 +99,20 @@ class WrongAnswers(NamedTuple):
 
 
 class Latencies(NamedTuple):
-    """Log lengths beside the responses, a missing one apart from a missing response."""
+    """Log lengths of the responses; a length may be missing although its response is not."""
 
-    layout: Any  # Of the responses.
-    seen: Float[Array, "..."]  # 1 where the length was seen, else 0.
-    x: Float[Array, "..."]  # Log length, counted from its item's mean; 0 where none was seen.
-    centre: Float[Array, " item"]  # The items' means of the log length; 0 where none was seen.
+    layout: Any  # Layout of the responses.
+    seen: Float[Array, "..."]  # 1 if the length was observed, else 0.
+    x: Float[Array, "..."]  # Log length, relative to its item's mean; 0 if none was observed.
+    centre: Float[Array, " item"]  # The items' mean log lengths; 0 if none was observed.
     # Σ seen, Σ x and Σ x².
     n: Float[Array, " item"]
     total: Float[Array, " item"]
     squares: Float[Array, " item"]
-    wrong: WrongAnswers | None = None  # For wrong answers with lengths of their own.
+    wrong: WrongAnswers | None = None  # If wrong answers have different lengths.
 
     def without_wrong(self, delta: Float[Array, " item"] | None) -> "Latencies":
-        """Return the lengths with what wrong answers add to them taken out."""
+        """Return the lengths with the effect δ of wrong answers removed."""
         if self.wrong is None or delta is None:
             return self
         share, w, ww, wx = self.wrong
@@ -126,7 +126,7 @@ class Latencies(NamedTuple):
     def placed(
         self, layout: Any, of_cells: Callable[[Array], Array], of_items: Callable[[Array], Array]
     ) -> "Latencies":
-        """Return the lengths elsewhere: cells, and what concerns items, as functions put them."""
+        """Return the lengths placed elsewhere, by functions for arrays of cells and of items."""
         wrong = self.wrong
         if wrong is not None:
             wrong = WrongAnswers(of_cells(wrong.share), *map(of_items, wrong[1:]))
@@ -139,7 +139,7 @@ class Latencies(NamedTuple):
         omega: Float[Array, " item"],
         lam: Float[Array, " item"],
     ) -> SpeedEvidence:
-        """Return what the lengths say of each speed."""
+        """Return the likelihood of each speed given the lengths."""
         weight = phi / lam
         at_level = self.layout.over_items(self.seen, weight * (omega - self.centre))
         return SpeedEvidence(
@@ -161,7 +161,7 @@ class Latencies(NamedTuple):
     def moments(
         self, tau: Float[Array, " subject"], tau_tau: Float[Array, " subject"]
     ) -> LengthMoments:
-        """Return each item's sums at speeds, or at their expectations."""
+        """Return each item's sums, given speeds and their squares or expectations of these."""
         over = self.layout.over_subjects
         of_tau = over(self.seen, tau), over(self.seen, tau_tau), over(self.x, tau)
         return LengthMoments(self.n, self.total, self.squares, *of_tau)
@@ -183,8 +183,8 @@ def latencies_of(responses: Responses, layout: Layout, *, wrong_lengths: bool = 
     found = centred_latencies(layout, jnp.asarray(logs, float), wrong_lengths=wrong_lengths)
     if not jnp.abs(found.x).max() > _ALIKE:
         raise ResponseError(
-            "the lengths of no item differ between subjects, so they say nothing of speed; leave "
-            "out --model lart"
+            "the lengths of no item differ between subjects, so they are not informative about "
+            "speed; leave out --model lart"
         )
     return found
 
@@ -192,7 +192,7 @@ def latencies_of(responses: Responses, layout: Layout, *, wrong_lengths: bool = 
 def centred_latencies(
     layout: Layout, log_latency: Float[Array, "..."], *, wrong_lengths: bool = False
 ) -> Latencies:
-    """Return log lengths counted from their items' means, with their sums."""
+    """Return log lengths relative to their items' means, with their sums."""
     seen = jnp.isfinite(log_latency)
     known, values = seen.astype(log_latency.dtype), jnp.where(seen, log_latency, 0)
     one = jnp.ones(layout.shape[0], known.dtype)
@@ -209,7 +209,7 @@ def centred_latencies(
 
 
 def wrong_share(successes: Num[Array, "..."], trials: Num[Array, "..."]) -> Float[Array, "..."]:
-    """Return the share of wrong trials of each cell; 0 where there were none."""
+    """Return the proportion of wrong trials of each cell; 0 without trials."""
     return (trials - successes) / jnp.maximum(trials, 1.0)
 
 

@@ -1,4 +1,4 @@
-"""Which abilities each item loads on."""
+"""The abilities on which each item loads."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Loadings:
-    """Which abilities each item needs, in rows of slots that are as long as the longest.
+    """The abilities that each item needs, in rows of slots, padded to the longest row.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class Loadings:
 
     @classmethod
     def of(cls, needs: NDArray[np.bool_]) -> "Loadings":
-        """Take a Q-matrix, shape (item, ability)."""
+        """Build from a Q-matrix, shape (item, ability)."""
         rows = tuple(tuple(map(int, np.flatnonzero(row))) for row in needs)
         return cls(len(needs), needs.shape[1], rows)
 
@@ -45,22 +45,22 @@ class Loadings:
 
     @cached_property
     def item(self) -> NDArray[np.intp]:
-        """Position of the item of each loading."""
+        """Index of the item of each loading."""
         return np.repeat(np.arange(self.n_items), [len(row) for row in self.needed])
 
     @cached_property
     def ability(self) -> NDArray[np.intp]:
-        """Position of the ability of each loading."""
+        """Index of the ability of each loading."""
         return np.array([k for row in self.needed for k in row], np.intp)
 
     @cached_property
     def slot(self) -> NDArray[np.intp]:
-        """Place of each loading in the row of its item."""
+        """Slot of each loading in the row of its item."""
         return np.array([s for row in self.needed for s in range(len(row))], np.intp)
 
     @cached_property
     def width(self) -> int:
-        """Abilities that the most demanding item needs."""
+        """Number of abilities that the most demanding item needs."""
         return self.n_abilities if self.rows is None else max(map(len, self.rows))
 
     @cached_property
@@ -72,21 +72,21 @@ class Loadings:
 
     @cached_property
     def ability_of_slot(self) -> NDArray[np.intp]:
-        """Ability of each slot, shape (item, slot); 0 where there is none."""
+        """Ability of each slot, shape (item, slot); 0 in empty slots."""
         found = np.zeros((self.n_items, self.width), np.intp)
         found[self.item, self.slot] = self.ability
         return found
 
     @cached_property
     def pairs(self) -> NDArray[np.intp]:
-        """Pairs of abilities, the first not after the second, that some item needs both of."""
+        """Pairs of abilities that some item needs together, the first not after the second."""
         needs = self.needs.astype(float)
         together = np.ones((self.n_abilities,) * 2) if self.rows is None else needs.T @ needs
         return np.array(np.nonzero(np.triu(together)))
 
     @cached_property
     def place_of_pair(self) -> NDArray[np.intp]:
-        """Place of each pair of abilities in `pairs`; one after the last where it has none."""
+        """Index of each pair of abilities in `pairs`; one after the last if it is not there."""
         place = np.full((self.n_abilities,) * 2, self.pairs.shape[1])
         first, second = self.pairs
         place[first, second] = place[second, first] = np.arange(len(first))
@@ -97,18 +97,18 @@ class Loadings:
         return values[:, self.pairs[0]] * values[:, self.pairs[1]]
 
     def as_matrices(self, values: Float[Array, "row pair"]) -> Float[Array, "row ability ability"]:
-        """Lay pairs out as symmetric matrices, 0 where no item needs both."""
+        """Return values of pairs as symmetric matrices, 0 if no item needs both."""
         return jnp.pad(values, ((0, 0), (0, 1)))[:, self.place_of_pair]
 
     def own(self, values: Float[Array, "item ability"]) -> Float[Array, "item slot"]:
-        """Return what concerns each item's slots; 0 where there is none."""
+        """Return the values of each item's slots; 0 in empty slots."""
         if self.rows is None:
             return values
         found = jnp.take_along_axis(values, jnp.asarray(self.ability_of_slot), 1)
         return jnp.where(self.filled, found, 0)
 
     def own_pairs(self, values: Float[Array, "item pair"]) -> Float[Array, "item slot slot"]:
-        """Return what concerns each pair of an item's slots; 0 where there is none."""
+        """Return the values of each pair of an item's slots; 0 in empty slots."""
         if self.rows is None:
             return values[:, self.place_of_pair]
         own = self.ability_of_slot
@@ -118,7 +118,7 @@ class Loadings:
         return jnp.where(self.filled[:, :, None] & self.filled[:, None, :], found, 0)
 
     def in_slots(self, values: Float[Array, " loading"]) -> Float[Array, "item slot"]:
-        """Lay loadings out in rows, with 0 where there is none."""
+        """Return loadings in rows of slots; 0 in empty slots."""
         return jnp.zeros(self.filled.shape, values.dtype).at[self.item, self.slot].set(values)
 
     def slopes(self, slots: Float[Array, "item slot"]) -> Float[Array, "item ability"]:

@@ -10,7 +10,7 @@ _HALF_LOG_2_PI = 0.5 * np.log(2 * np.pi)
 
 
 class LogGamma(NamedTuple):
-    """log Γ(x), its slope and its curvature."""
+    """log Γ(x) and its first and second derivatives."""
 
     value: Float[Array, "..."]
     slope: Float[Array, "..."]
@@ -18,9 +18,9 @@ class LogGamma(NamedTuple):
 
 
 def log_gamma(x: Float[Array, "..."]) -> LogGamma:
-    """Return all three from two logarithms, to within 1e-9 or so, where JAX evaluates three series.
+    """Return all three from two logarithms, to about 1e-9; JAX would evaluate three series.
 
-    Γ(x + 5) = x (x + 1) (x + 2) (x + 3) (x + 4) Γ(x), and Stirling's series at x + 5.
+    Uses Γ(x + 5) = x (x + 1) (x + 2) (x + 3) (x + 4) Γ(x) and Stirling's series at x + 5.
     """
     product = x * (24 + x * (50 + x * (35 + x * (10 + x))))
     first = (24 + x * (100 + x * (105 + x * (40 + 5 * x)))) / product

@@ -1,10 +1,10 @@
-"""Scores without bounds, normal about what is expected.
+"""Unbounded scores with normal errors.
 
     z ~ N(η, noise² + FLOOR²),  z = SPAN (y / n - 1/2)
 
-A cell's successes y say where its score lies between the two ends of its scale, in n parts. The
-span makes scores that fill their scale differ about as much as logits do, so that slopes and
-intercepts have the priors of all models.
+A cell's successes y are the position of its score between the two ends of its scale, in n parts.
+With this span, scores that fill their scale vary about as much as logits do, so that slopes and
+intercepts can have the same priors as in other models.
 """
 
 import jax
@@ -26,50 +26,50 @@ from bayesirt.likelihood.family import (
 
 SPAN = 8.0
 FLOOR = 0.02
-"""What is too little to tell apart, a quarter of a percent of the scale: noise may be nil."""
+"""Smallest standard deviation, a quarter of a percent of the scale, as noise may be 0."""
 _MOST_INFORMATION = 1.0
 LEVELS = (0.25, 0.5, 0.75)
-"""Places on the scale at which the report asks how many scores lie above them."""
+"""Positions on the scale for which the report compares the proportions of scores above them."""
 
 
 def normal_bound(trials: Counts) -> Each:
-    """Return about the most information of one score."""
+    """Return a rough upper bound on the information of one score."""
     return (trials > 0) * _MOST_INFORMATION
 
 
 def normal_probability(eta: Each, noise: Each) -> Each:  # noqa: ARG001
-    """Return where the expected score lies on its scale; it may lie beyond its ends."""
+    """Return the expected score as a position on its scale, which may be beyond its ends."""
     return 0.5 + eta / SPAN
 
 
 def normal_shares(eta: Each, trials: Counts, noise: Each) -> Shares:  # noqa: ARG001
-    """Return the cumulants of a score, by part."""
+    """Return the cumulants of a score, per part."""
     mean, variance = normal_probability(eta, noise), PARTS * _variance(noise) / SPAN**2
     return Shares(mean, variance + jnp.zeros_like(mean), jnp.zeros_like(mean))
 
 
 def normal_score_moments(eta: Each, noise: Each) -> tuple[Each, Each]:
-    """Return E s² and E s³, which is nil."""
+    """Return E s² and E s³, which is 0."""
     nothing = jnp.zeros_like(eta)
     return 1 / _variance(noise) + nothing, nothing
 
 
 def drawn_score(key: Array, eta: Each, trials: Counts, noise: Each) -> Each:
-    """Draw a score, in whole parts; it may lie beyond its scale's ends."""
+    """Draw a score in whole parts; it may be beyond the ends of its scale."""
     z = eta + jnp.sqrt(_variance(noise)) * jax.random.normal(key, eta.shape, eta.dtype)
     return jnp.where(trials > 0, jnp.round(trials * (0.5 + z / SPAN)), 0)
 
 
 def score_levels(eta: Each, noise: Each) -> list[tuple[int, Each]]:
-    """Return the probabilities of scores from a quarter, a half and three quarters on."""
+    """Return the probabilities of scores of at least a quarter, a half and three quarters."""
     sd = jnp.sqrt(_variance(noise))
     return [(round(x * PARTS), ndtr((eta - SPAN * (x - 0.5)) / sd)) for x in LEVELS]
 
 
 def recorded_score(eta: Each, successes: Counts, trials: Counts, noise: Each) -> Each:
-    """Return the log probability of a score as hundredths record it, all beyond the ends at them.
+    """Return the log probability of a score rounded to hundredths and clipped to the scale.
 
-    Between the ends that is a hundredth of the density of what rounding makes of the score.
+    Between the ends it is a hundredth times the density of the score with rounding error.
     """
     sd, half = jnp.sqrt(_variance(noise)), HUNDREDTH / 2
     y = successes.astype(eta.dtype) / jnp.maximum(trials, 1).astype(eta.dtype)
@@ -84,9 +84,9 @@ def recorded_score(eta: Each, successes: Counts, trials: Counts, noise: Each) ->
 def normal_predictor_terms(
     eta: Each, successes: Counts, trials: Counts, noise: Each
 ) -> PredictorTerms:
-    """Return the terms of one score, of η and of the noise; of the noise the expected information.
+    """Return the terms of one score in η and the noise; the noise has expected information.
 
-    The log density is that of a part, of which a scale has n: it compares with other models'.
+    The log density is on the scale of the proportion y / n, comparable with other models'.
     """
     seen = trials > 0
     parts = jnp.maximum(trials, 1).astype(eta.dtype)

@@ -1,10 +1,11 @@
-"""Scores in [0, 1] with mass at both ends (ordered beta; Kubinec 2023), in ten-thousandths.
+"""Scores in [0, 1] with probability mass at both ends (ordered beta; Kubinec 2023).
 
     P(y > 0) = sigmoid(η + shift + gap / 2),  P(y = 1) = sigmoid(η + shift - gap / 2),
     y | 0 < y < 1 ~ Beta(μ φ, (1 - μ) φ),  μ = sigmoid(η)
 
-Three ordered outcomes, nothing, something and everything, and a beta distribution of something. The
-first part and the last but one stand for all scores that are nearer to an end than to the next.
+There are three ordered outcomes (0, between, 1), and a beta distribution for scores in between.
+Scores are in ten-thousandths ("parts"); the parts next to the ends have the probability of all
+scores in between that are closer to them, or to the end, than to the next part.
 """
 
 import jax
@@ -31,11 +32,11 @@ from bayesirt.likelihood.log_gamma import LogGamma, log_gamma
 
 _LOG_EDGE = np.log(1.5 / PARTS)
 _MOST_INFORMATION = 4.0
-"""About φ where it is usual, times what a logistic curve tells at its middle."""
+"""Roughly a typical φ times the information of a logistic curve at its midpoint."""
 
 
 def ordered_beta_bound(trials: Counts) -> Each:
-    """Return about the most information of one score."""
+    """Return a rough upper bound on the information of one score."""
     return (trials > 0) * _MOST_INFORMATION
 
 
@@ -47,7 +48,7 @@ def ordered_beta_probability(eta: Each, gap: Each, phi: Each, shift: Each) -> Ea
 
 
 def ordered_beta_shares(eta: Each, trials: Counts, gap: Each, phi: Each, shift: Each) -> Shares:
-    """Return the cumulants of a score, by ten-thousandth."""
+    """Return the cumulants of a score, per ten-thousandth."""
     del trials
     _, inside, whole = grade_probabilities(eta + shift + gap / 2, gap)
     alpha = phi * jax.nn.sigmoid(eta)
@@ -59,7 +60,7 @@ def ordered_beta_shares(eta: Each, trials: Counts, gap: Each, phi: Each, shift: 
 
 
 def ordered_beta_score_moments(eta: Each, gap: Each, phi: Each, shift: Each) -> tuple[Each, Each]:
-    """Return E s², and E s³ of what is beside the beta distribution, whose s is about symmetric."""
+    """Return E s², and E s³ without the beta distribution, whose score is nearly symmetric."""
     _, inside, _ = grade_probabilities(eta + shift + gap / 2, gap)
     second, third = graded_score_moments(eta + shift + gap / 2, gap)
     mu, rest = jax.nn.sigmoid(eta), jax.nn.sigmoid(-eta)
@@ -68,7 +69,7 @@ def ordered_beta_score_moments(eta: Each, gap: Each, phi: Each, shift: Each) -> 
 
 
 def drawn_score(key: Array, eta: Each, trials: Counts, gap: Each, phi: Each, shift: Each) -> Each:
-    """Draw a score, in ten-thousandths."""
+    """Draw a score in ten-thousandths."""
     of_ends, of_inside = jax.random.split(key)
     uniform = jax.random.uniform(of_ends, eta.shape, eta.dtype)
     mu = jax.nn.sigmoid(eta)
@@ -79,7 +80,7 @@ def drawn_score(key: Array, eta: Each, trials: Counts, gap: Each, phi: Each, shi
 
 
 def score_levels(eta: Each, gap: Each, phi: Each, shift: Each) -> list[tuple[int, Each]]:
-    """Return the probabilities of anything above 0, and of the full score."""
+    """Return the probabilities of a score above 0 and of the full score."""
     del phi
     eta = eta + shift
     return [(1, jax.nn.sigmoid(eta + gap / 2)), (PARTS, jax.nn.sigmoid(eta - gap / 2))]
@@ -88,7 +89,7 @@ def score_levels(eta: Each, gap: Each, phi: Each, shift: Each) -> list[tuple[int
 def recorded_score(
     eta: Each, successes: Counts, trials: Counts, gap: Each, phi: Each, shift: Each
 ) -> Each:
-    """Return the log probability of a score as hundredths record it: of the ends, their mass."""
+    """Return the log probability of a score recorded in hundredths; the ends have their mass."""
     value = ordered_beta_predictor_terms(eta, successes, trials, gap, phi, shift).log_likelihood
     inside = (successes > 0) & (successes < trials)
     return jnp.where(inside, jnp.minimum(value + np.log(HUNDREDTH), 0), value)
@@ -97,7 +98,7 @@ def recorded_score(
 def ordered_beta_predictor_terms(
     eta: Each, successes: Counts, trials: Counts, gap: Each, phi: Each, shift: Each
 ) -> PredictorTerms:
-    """Return the terms of one score, of η, gap, φ and shift; the beta part's are expected ones."""
+    """Return the terms of one score in η, gap, φ and shift, with the beta part's expected ones."""
     inside = (successes > 0) & (successes < trials)
     outcome = jnp.where(successes >= trials, 2, jnp.where(inside, 1, 0))
     ends = graded_predictor_terms(eta + shift + gap / 2, outcome, trials, gap)
@@ -105,7 +106,7 @@ def ordered_beta_predictor_terms(
     y, first, last = jnp.where(inside, share, 0.5), successes == 1, successes == trials - 1
     mu, rest = jax.nn.sigmoid(eta), jax.nn.sigmoid(-eta)
     of_alpha, of_beta, of_both = (log_gamma(x) for x in (mu * phi, rest * phi, phi))
-    # Mass of the first part, ε^α / (α B(α, β)): as if log y were log ε - 1 / α, and 1 - y were 1.
+    # The mass of the first part is ε^α / (α B(α, β)), as if log y were log ε - 1 / α, and 1 - y 1.
     log_y = jnp.where(first, _LOG_EDGE - 1 / (mu * phi), jnp.where(last, 0, jnp.log(y)))
     log_rest = jnp.where(last, _LOG_EDGE - 1 / (rest * phi), jnp.where(first, 0, jnp.log1p(-y)))
     away, rest_away = log_y - of_alpha.slope, log_rest - of_beta.slope
@@ -121,7 +122,7 @@ def ordered_beta_predictor_terms(
     w_eta, w_both, w_phi = (jnp.where(inside, w, 0) for w in information)
     nothing = jnp.zeros_like(eta)
     (w, mixed), (_, of_gap) = ends.information
-    of_gap, mixed = of_gap + mixed + w / 4, mixed + w / 2  # as η + gap / 2 moves with the gap
+    of_gap, mixed = of_gap + mixed + w / 4, mixed + w / 2  # η + gap / 2 depends on the gap
     return PredictorTerms(
         ends.log_likelihood + jnp.where(inside, value, 0),
         (
@@ -140,14 +141,14 @@ def ordered_beta_predictor_terms(
 
 
 def _edge(alpha: Each) -> Each:
-    """Return the log mass of the part at an end, but for B(α, β), by the width of the others."""
+    """Return the log mass of a part next to an end over the width of a part, without B(α, β)."""
     return alpha * _LOG_EDGE - jnp.log(alpha) + np.log(PARTS)
 
 
 def _information(
     mu: Each, rest: Each, phi: Each, of_alpha: LogGamma, of_beta: LogGamma, of_both: LogGamma
 ) -> tuple[Each, ...]:
-    """Return the expected information of a beta distribution: of η, of both, of φ."""
+    """Return the expected information of a beta distribution: about η, both, and φ."""
     one, other, slope = of_alpha.curvature, of_beta.curvature, mu * rest
     return (
         (phi * slope) ** 2 * (one + other),

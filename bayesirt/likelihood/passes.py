@@ -1,7 +1,7 @@
-"""Passes over the data: sums of what cells say, in cache, in 32 bits.
+"""Passes over the data, which sum log likelihoods, scores and information of cells in 32 bits.
 
-Blocks of rows are evaluated one after another: no matrix of floating-point numbers is ever as large
-as the data.
+Blocks of rows that fit into the cache are evaluated one after another, so that no floating-point
+matrix is ever as large as the data.
 """
 
 from collections.abc import Callable
@@ -18,19 +18,19 @@ from bayesirt.likelihood.loadings import Loadings
 
 
 class ItemSums(NamedTuple):
-    """What the responses say about each item, for the coefficients of its predictors."""
+    """Sums of each item, for the coefficients of its predictors."""
 
     log_likelihood: Float[Array, " item"]
     score: Float[Array, "item dim"]
-    # Of slopes and intercept Σ_i w (θ, 1)(θ, 1)ᵀ; 0 for slots that an item does not have.
+    # For slopes and intercept Σ_i w (θ, 1)(θ, 1)ᵀ; 0 in empty slots.
     information: Float[Array, "item dim dim"]
-    # Of one ability, how fast the information of (a, d) grows with each of them:
+    # With one ability, the derivative of the information of (a, d) in each of them:
     # Σ_i w' (θ, 1)(θ, 1)ᵀ(θ, 1).
     information_slope: Float[Array, "item two two two"] | None = None
 
 
 class SubjectSums(NamedTuple):
-    """What the responses say about each subject's abilities."""
+    """Sums of each subject, for its abilities."""
 
     log_likelihood: Float[Array, " subject"]
     score: Float[Array, "subject ability"]
@@ -38,41 +38,42 @@ class SubjectSums(NamedTuple):
 
 
 class Passes(NamedTuple):
-    """Passes over responses, wherever their rows are."""
+    """Passes over responses, wherever their rows are stored."""
 
     layout: ByRows
     family: Family
     loadings: Loadings
-    # Of what is computed for each cell of a matrix; lists of cells are computed in that of the
-    # parameters, which sums have too. 32 bits change the log ratio of a step by about 1e-6 and are
+    # Precision of the computations for each cell of a matrix. Lists of cells and all sums have the
+    # precision of the parameters. 32 bits change the log ratio of a step by about 1e-6 and are
     # three times as fast as 64.
     dtype: DTypeLike = jnp.float32
-    # About how many cells of a matrix are held as floating-point numbers at a time.
+    # Approximate number of cells of a matrix that are held as floating-point numbers at a time.
     block_cells: int = 1 << 16
 
     def item_sums(
         self, theta: Float[Array, "subject ability"], coefficients: Float[Array, "item dim"]
     ) -> ItemSums:
-        """Return the sums over subjects: one evaluation of every cell."""
+        """Return the sums over subjects, with one evaluation of every cell."""
         return self.by_rows(self._summed, theta, coefficients)[1]
 
     def subject_sums(
         self, theta: Float[Array, "subject ability"], coefficients: Float[Array, "item dim"]
     ) -> SubjectSums:
-        """Return the sums over items: one evaluation of every cell."""
+        """Return the sums over items, with one evaluation of every cell."""
         return self.by_rows(self._of_subjects, theta, coefficients)[0]
 
     def both_sums(
         self, theta: Float[Array, "subject ability"], coefficients: Float[Array, "item dim"]
     ) -> tuple[SubjectSums, ItemSums]:
-        """Return the sums over items and those over subjects: one evaluation of every cell."""
+        """Return the sums over items and over subjects, with one evaluation of every cell."""
         return self.by_rows(self._both, theta, coefficients)
 
     def thresholds(self, theta: Float[Array, " subject"]) -> Float[Array, " item"]:
-        """Return about where on the scale of abilities each item tells subjects apart.
+        """Return roughly the ability at which each item distinguishes subjects best.
 
-        The mean ability of its wrong answers and that of its right ones, the rarer counting more;
-        a wrong answer one standard deviation below the mean and a right one above are added.
+        It is a weighted mean of the mean abilities for right and wrong answers, in which the rarer
+        kind of answer has more weight. One right answer one standard deviation above the mean
+        ability and one wrong answer one below are added.
         """
 
         def sums(layout: Layout, theta: Array) -> tuple[tuple[()], tuple[Array, Array]]:
@@ -98,7 +99,7 @@ class Passes(NamedTuple):
         rows: Any,
         coefficients: Float[Array, "item dim"],
     ) -> tuple[Any, Any]:
-        """Return `function` (layout, rows, slopes, others) → (rows, sums), block after block."""
+        """Apply `function(layout, rows, slopes, others)` → (rows, sums) block by block."""
 
         def in_blocks(layout: Layout, rows: Any, *others: Any) -> tuple[Any, Any]:
             return in_row_blocks(layout, self.block_cells).by_rows(function, rows, *others)
@@ -132,7 +133,7 @@ class Passes(NamedTuple):
     def terms_of(
         self, layout: Layout, theta: Array, slopes: Array, others: tuple[Array, ...]
     ) -> tuple[PredictorTerms, Array]:
-        """Return what each cell says, and w' = ∂w/∂η, how fast its information grows."""
+        """Return each cell's terms, and w' = ∂w/∂η, the growth of its information."""
         dtype = self.dtype_of(layout, theta)
         d, *further = (x.astype(dtype) for x in others)
         eta = layout.predictor(theta.astype(dtype), slopes.astype(dtype), d)
@@ -146,18 +147,18 @@ class Passes(NamedTuple):
         return terms, growth
 
     def score_over_items(self, layout: Layout, score: Array, slopes: Array) -> Array:
-        """Return each subject's score, from that of η of each cell."""
+        """Return each subject's score from the cells' scores in η."""
         return layout.over_items(score, slopes.astype(score.dtype))
 
     def learnt_over_items(self, layout: Layout, information: Array, slopes: Array) -> Array:
-        """Return each subject's information, from that of η of each cell."""
+        """Return each subject's information from the cells' information about η."""
         products = self.loadings.products(slopes.astype(information.dtype))
         return self.loadings.as_matrices(layout.over_items(information, products))
 
     def sums_over_subjects(
         self, layout: Layout, theta: Array, terms: PredictorTerms, growth: Array | None = None
     ) -> ItemSums:
-        """Return each item's sums; of one ability, how fast its information grows where w' is."""
+        """Return each item's sums; with one ability and given w', also the information's slope."""
         row = theta.astype(terms.log_likelihood.dtype)
         over, one = layout.over_subjects, jnp.ones_like(row[:, 0])
         with_one, n_pairs = jnp.column_stack([row, one]), self.loadings.pairs.shape[1]
@@ -185,11 +186,11 @@ class Passes(NamedTuple):
         return jnp.column_stack([self.loadings.own(values[:, :-1]), values[:, -1]])
 
     def dtype_of(self, layout: Layout, theta: Array) -> DTypeLike:
-        """Return in what a layout's cells are computed."""
+        """Return the dtype in which a layout's cells are computed."""
         return theta.dtype if isinstance(layout, SparseLayout) else self.dtype
 
 
 def _of_powers(sums: Float[Array, "item power"]) -> Float[Array, "item two two two"]:
-    """Return Σ_i w' zzᵀz of z = (θ, 1), from Σ_i w' θᵏ."""
+    """Return Σ_i w' zzᵀz for z = (θ, 1) from Σ_i w' θᵏ."""
     intercepts = jnp.indices((2, 2, 2)).sum(0)
     return sums[:, 3 - intercepts]

@@ -1,4 +1,4 @@
-"""The likelihood over cells that are left on disk, block after block."""
+"""The likelihood over cells that are left on disk, computed block by block."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,12 +35,12 @@ _numbers = count()
 class StoredLayout:
     """Blocks of subjects that are read from disk whenever they are needed.
 
-    What is compiled knows the sizes of the data only, and is told their number when it runs. So it
-    keeps no data alive, and data of the same sizes share it.
+    Compiled code depends only on the sizes of the data and receives their number at run time. So it
+    does not keep data alive, and data of equal sizes share it.
     """
 
-    number: Int[Array, ""]  # Of the `StoredCells`, in this process.
-    # Those of the `StoredCells`.
+    number: Int[Array, ""]  # Identifies the `StoredCells` in this process.
+    # The following are those of the `StoredCells`.
     shape: tuple[int, int]
     n_blocks: int
     n_rows: int
@@ -51,7 +51,7 @@ class StoredLayout:
     def by_rows(
         self, function: Callable[..., tuple[Any, Any]], rows: Any, *others: Any
     ) -> tuple[Any, Any]:
-        """Return `function` (layout, rows, *others), block after block; sums are added up."""
+        """Apply `function(layout, rows, *others)` block by block; sums are added up."""
         by_block = jax.tree.map(self._in_blocks, rows)
 
         def one_block(block: tuple[Array, Any]) -> tuple[Any, Any]:
@@ -71,7 +71,7 @@ class StoredLayout:
         return values.swapaxes(0, 1).reshape(-1, *values.shape[2:])[: self.shape[0]]
 
     def _fetch(self, k: Array) -> Layout:
-        """Return a block, from within compiled code."""
+        """Read a block from within compiled code."""
         cells = (self.most_cells,) if self.is_sparse else (self.n_rows, self.shape[1])
         counts = [jax.ShapeDtypeStruct(cells, self.kind)] * 2
         positions = [jax.ShapeDtypeStruct(cells, np.int32)] * 2 if self.is_sparse else []
@@ -89,7 +89,7 @@ class StoredLayout:
 
 
 def stored_layout_of(cells: StoredCells) -> StoredLayout:
-    """Return the layout of cells on disk; it works as long as the cells are there."""
+    """Return the layout of cells on disk; it is valid as long as the `StoredCells` exist."""
     number = next(_numbers)
     _opened[number] = cells
     sizes = cells.n_blocks, cells.n_rows, cells.is_sparse, cells.most_cells, cells.kind
@@ -99,14 +99,14 @@ def stored_layout_of(cells: StoredCells) -> StoredLayout:
 def _read_block(
     most_cells: int, kind: type[np.signedinteger], number: Array, k: Array
 ) -> tuple[NDArray[np.integer], ...]:
-    """Return successes and trials of a block, and of a list of cells the positions, filled up."""
+    """Return successes and trials of a block and, for lists of cells, their padded positions."""
     cells = _opened[int(number)]
     block = cells.block(int(k))
     if not cells.is_sparse:
         return tuple(x.astype(kind, copy=False) for x in block.matrices())
     listed = block.listed()
     missing = (0, most_cells - len(listed.item))
-    # What is filled up has no trials, and stands in the last row, so that rows stay in order.
+    # Padding has no trials and is in the last row, so that rows stay in order.
     subject = np.pad(listed.subject, missing, constant_values=cells.n_rows - 1)
     item = np.pad(listed.item, missing)
     counts = (np.pad(x.astype(kind), missing) for x in (listed.successes, listed.trials))
