@@ -98,7 +98,7 @@ def recorded_score(
 def ordered_beta_predictor_terms(
     eta: Each, successes: Counts, trials: Counts, gap: Each, phi: Each, shift: Each
 ) -> PredictorTerms:
-    """Return the terms of one score in η, gap, φ and shift, with the beta part's expected ones."""
+    """Return one score's terms in η, gap, φ and shift; the beta part has expected information."""
     inside = (successes > 0) & (successes < trials)
     outcome = jnp.where(successes >= trials, 2, jnp.where(inside, 1, 0))
     ends = graded_predictor_terms(eta + shift + gap / 2, outcome, trials, gap)
