@@ -69,8 +69,8 @@ class Priors:
 
         if self.kind == "fixed" and self.explains:
             raise ResponseError(
-                "fixed priors do not allow explaining difficulty or ability; leave out one of the "
-                "options"
+                "fixed priors do not support covariates of difficulty or ability; leave out one of "
+                "the options"
             )
 
     @property

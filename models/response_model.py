@@ -107,7 +107,7 @@ class ResponseModel(ABC):
             )
         if (priors.explains or priors.groups) and not cls.explained:
             raise ResponseError(
-                f"{cls.name} does not support explaining difficulty or ability, or groups of "
+                f"{cls.name} does not support covariates of difficulty or ability, or groups of "
                 f"items; only models of one ability without lengths do; leave these options out"
             )
         if wrong_lengths:

@@ -41,7 +41,7 @@ def ability_intervals(
         raise ValueError(f"`level` must be between 0 and 1, got {level}")
     names = (("subject", responses.subjects), ("item", responses.items))
     if any(list(point.parameters[dim].values) != list(own) for dim, own in names):
-        raise ResponseError("the estimate is of other subjects or items than the responses")
+        raise ResponseError("the estimate and the responses have different subjects or items")
     layout, theta = layout_of(responses), point["theta"]
     of_answers = np.asarray(fisher_information(layout, point), np.float64)
     sd = 1 / np.sqrt(_before_answers(point, responses, layout, kind) + of_answers)

@@ -112,8 +112,7 @@ def fit_q_mirt(
     """
     if structure not in get_args(Structure):
         raise ResponseError(
-            f"the structure of abilities must be {', '.join(get_args(Structure))}, got "
-            f"{structure!r}"
+            f"`structure` must be one of {', '.join(get_args(Structure))}, got {structure!r}"
         )
     q = q.for_items(responses.items)
     layout, slots = DenseLayout(*map(jnp.asarray, responses.cells.matrices())), slots_of(q)

@@ -331,7 +331,7 @@ def sample_mirt(
     if init is not None and list(map(str, init.parameters["subject"].values)) != list(
         responses.subjects
     ):
-        raise ResponseError("`init` is of other subjects; pass a fit of the same responses")
+        raise ResponseError("`init` is a fit of other subjects; pass a fit of the same responses")
     own = _fewer_warmup(settings)
     return sample_posterior(responses, key=key, model=Mirt(n_abilities), init=init, **own)
 

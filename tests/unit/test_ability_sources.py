@@ -81,7 +81,7 @@ def test_clusters_and_factors_do_not_go_together():
         answers.subjects, answers.items, answers.cells,
         clusters=Clusters.of(list("aabb")), subject_metadata=told,
     )  # fmt: skip
-    with pytest.raises(ResponseError, match="do not go together"):
+    with pytest.raises(ResponseError, match="cannot be combined"):
         plan_engine("auto", told, model=TwoPL(Priors(ability="(1|llm)")))
 
 

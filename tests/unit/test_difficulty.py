@@ -175,7 +175,7 @@ def test_models_and_engines_that_cannot_explain_say_so():
         [f"item {k + 1}" for k in range(4)]
     ))  # fmt: skip
     for priors in (Priors(difficulty="minutes"), Priors(groups="judge")):
-        with pytest.raises(ResponseError, match="lart does not support explaining difficulty"):
+        with pytest.raises(ResponseError, match="lart does not support covariates of difficulty"):
             model_named("lart", priors)
     with pytest.raises(ResponseError, match="fixed priors"):
         Priors(kind="fixed", difficulty="minutes")

@@ -137,7 +137,7 @@ def test_intervals_refuse_what_does_not_fit(fitted):
         ability_intervals(point, responses, kind="wald")
     with pytest.raises(ValueError, match="between 0 and 1"):
         ability_intervals(point, responses, level=90)
-    with pytest.raises(ResponseError, match="other subjects or items"):
+    with pytest.raises(ResponseError, match="have different subjects or items"):
         ability_intervals(point, tiny_matrix())
 
 

@@ -184,7 +184,7 @@ def test_extreme_responses_stay_finite():
 
 
 def test_bad_input_is_refused_in_a_sentence():
-    with pytest.raises(ResponseError, match="structure of abilities must be correlated, general"):
+    with pytest.raises(ResponseError, match="`structure` must be one of correlated, general"):
         fit_q_mirt(RESPONSES, Q, structure="banana")
     with pytest.raises(ResponseError, match="no row for items"):
         fit_q_mirt(RESPONSES, QMatrix.from_arrays(np.eye(2, dtype=int)))

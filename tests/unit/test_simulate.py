@@ -83,9 +83,9 @@ def test_the_summary_names_every_parameter():
         ({"missing": 1.0}, "missing"),
         ({"missing": -0.1}, "missing"),
         ({"missing": 0.999}, "would have no response left"),
-        ({"trials": 0}, "keep no response"),
-        ({"trials": -1}, "whole numbers"),
-        ({"trials": 0.5}, "whole numbers"),
+        ({"trials": 0}, "would have no response left"),
+        ({"trials": -1}, "non-negative integers"),
+        ({"trials": 0.5}, "non-negative integers"),
         ({"trials": np.ones((2, 2), int)}, "shape"),
     ],
 )
