@@ -44,7 +44,7 @@ def iterate(
 ) -> tuple[State, Iterations]:
     """Repeat a step until the loss hardly changes, or only oscillates between two values."""
     trace = [float(loss(state))]
-    reason = f"the loss still changes by more than {tol:g} (relative) after {max_iterations} steps"
+    reason = f"the loss still changes by more than {tol:g} of its value after {max_iterations} steps"
     converged = False
     with fit_bar(f"fitting {name}") as show:
         for _ in range(max_iterations):
@@ -61,7 +61,7 @@ def iterate(
             last = tol * abs(trace[-2])
             change = min(abs(trace[-2] - value), _over_two(trace))
             if change <= last:
-                reason, converged = f"the loss changed by at most {tol:g} (relative)", True
+                reason, converged = f"the loss changed by at most {tol:g} of its value", True
                 break
             show(change, last)
     if not converged:

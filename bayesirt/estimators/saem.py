@@ -280,7 +280,7 @@ def _judged(losses: np.ndarray, tol: float) -> Iterations:
     change = abs(losses[-1] - losses[-1 - last])
     converged = bool(change <= tol * abs(losses[-1 - last]))
     says = "at most" if converged else "more than"
-    reason = f"the loss changed by {says} {tol:g} (relative) over the last {last} iterations"
+    reason = f"the loss changed by {says} {tol:g} of its value over the last {last} iterations"
     if not converged:
         warnings.warn(f"saem: {reason}", ConvergenceWarning, stacklevel=3)
     return Iterations(len(losses) - 1, converged, reason, losses)

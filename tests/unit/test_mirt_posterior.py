@@ -340,7 +340,7 @@ def test_what_cannot_be_sampled_is_refused(point, monkeypatch):
     with pytest.raises(ResponseError, match="of other subjects"):
         sample_mirt(fewer, n_abilities=2, key=key, init=point)
     bare = replace(point, parameters=point.parameters.drop_vars("precision_a"))
-    with pytest.raises(ResponseError, match="`init` by mirt has no population of slopes"):
+    with pytest.raises(ResponseError, match="`init` from mirt has no population of slopes"):
         sample_mirt(DATA.responses, n_abilities=2, key=key, init=bare)
     monkeypatch.setattr(memory, "bytes_there", lambda: 1000)
     with pytest.raises(ResponseError, match=r"blocked needs about .* no engine would fit"):
