@@ -44,7 +44,9 @@ def iterate(
 ) -> tuple[State, Iterations]:
     """Repeat a step until the loss hardly changes, or only oscillates between two values."""
     trace = [float(loss(state))]
-    reason = f"the loss still changes by more than {tol:g} of its value after {max_iterations} steps"
+    reason = (
+        f"the loss still changes by more than {tol:g} of its value after {max_iterations} steps"
+    )
     converged = False
     with fit_bar(f"fitting {name}") as show:
         for _ in range(max_iterations):
