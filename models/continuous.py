@@ -12,7 +12,7 @@ the shift which end gets more of the others. φ is the precision of scores betwe
 variance is μ (1 - μ) / (1 + φ). The spreads of gap and φ between items are fixed, not learned: an
 item whose scores are all 0 or 1, or all equal in between, would drive them to infinity. Scores are
 stored in ten-thousandths, and a score between the ends is never rounded to an end: the values next
-to the ends carry the probability of all scores that round to them or lie closer to the end.
+to the ends carry the probability of all scores between the ends that are closest to them.
 """
 
 from collections.abc import Mapping

@@ -32,7 +32,7 @@ class Priors:
         ``"(1|llm) + (1|scaffold)"`` means an effect of each LLM and of each scaffold.
     groups : str
         Item column that groups dependent items (testlets), such as questions about one text.
-        Each subject has an additional ability in each group.
+        Each subject has a separate ability in each group, centred on its general ability.
 
     Raises
     ------

@@ -40,9 +40,9 @@ class RunOptions:
         Target acceptance probability of NUTS; higher values mean smaller steps.
     budget : float
         Seconds. If positive, blocked chains start with one sweep per draw and stop as soon as all
-        parameters have converged, after half of the draws at the earliest. Otherwise the number of
-        sweeps is doubled. From `thinning` sweeps per draw on, they stop when the abilities have
-        converged or another round would exceed the budget.
+        parameters have converged, after half of the draws at the earliest. If they have not, the
+        number of sweeps per draw is doubled. From `thinning` sweeps per draw on, chains stop when
+        the abilities have converged or another round would exceed the budget.
     progress : bool
         Show a progress bar, if stderr is a terminal.
     announce : callable, optional

@@ -5,7 +5,7 @@
 
 There are three ordered outcomes (0, between, 1), and a beta distribution for scores in between.
 Scores are in ten-thousandths ("parts"); the parts next to the ends have the probability of all
-scores in between that are closer to them, or to the end, than to the next part.
+scores between the ends that are closest to them.
 """
 
 import jax
