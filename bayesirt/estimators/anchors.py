@@ -83,11 +83,11 @@ def choose_anchors(
     -----
     For abilities θ_t ~ N(0, I) and w_jt = p_j(θ_t) (1 - p_j(θ_t)), the posterior covariance given
     anchors A is V_t = (I + Σ_{j in A} w_jt a_j a_jᵀ)⁻¹. The score has gradient
-    g_t = Σ_j w_jt a_j / J and hence variance g_tᵀ V_t g_t. "design" greedily adds the item that
-    lowers Σ_t g_tᵀ V_t g_t most; "information" the one that raises Σ_t log det V_t⁻¹ most. The
-    latter sum is monotone and submodular, so that the greedy set attains at least 1 - 1/e of the
-    optimum. The former is not submodular in general, so no such bound holds. With the same names
-    and key, the order of the items does not matter.
+    g_t = Σ_j w_jt a_j / J and hence posterior variance g_tᵀ V_t g_t. "design" greedily adds the
+    item that lowers Σ_t g_tᵀ V_t g_t most; "information" the one that raises Σ_t log det V_t⁻¹
+    most. The latter sum is monotone and submodular, so that the greedy set attains at least 1 - 1/e
+    of the optimum. The former is not submodular in general, so no such bound holds. With the same
+    names and key, the order of the items does not matter.
 
     References
     ----------

@@ -55,7 +55,7 @@ def calibrate_items(
         Stop when the relative change of the loss is at most this; by default 1e-6, or what the
         number format allows.
     max_iterations : int
-        Most iterations, of three EM steps each.
+        Maximum number of iterations, of three EM steps each.
     n_nodes : int, optional
         Quadrature nodes of each cell's linear predictor; by default 5, or 3 from 200 items on.
 

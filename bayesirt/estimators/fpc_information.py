@@ -21,7 +21,7 @@ from bayesirt.estimators.observed_information import (
 from bayesirt.likelihood.cell_sums import DenseLayout
 
 MOST_TOGETHER = 1800
-"""Most parameters of new items whose errors are computed together."""
+"""Maximum number of parameters of new items whose errors are computed together."""
 
 
 def new_item_covariance(

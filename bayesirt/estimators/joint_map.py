@@ -21,7 +21,7 @@ from bayesirt.models import Priors, TwoPL
 from bayesirt.point_estimate import PointEstimate
 
 MOST_KEPT = 8000
-"""Most rows of the matrix over the smaller side."""
+"""Maximum number of rows of the matrix over the smaller side."""
 
 
 class StandardErrors(NamedTuple):
@@ -54,9 +54,9 @@ def fit_joint_map(
         mean 0.
     tol : float, optional
         Stop when the remaining distance is at most this many posterior standard deviations; by
-        default the root of the number format's precision.
+        default the square root of the machine epsilon.
     max_iterations : int
-        Most Newton steps.
+        Maximum number of Newton steps.
 
     Returns
     -------

@@ -74,7 +74,7 @@ def fit_lart(
     tol : float
         Stop when the relative change of the loss is at most this.
     max_iterations : int
-        Most iterations, of three EM steps each.
+        Maximum number of iterations, of three EM steps each.
 
     Returns
     -------
@@ -85,7 +85,7 @@ def fit_lart(
     Raises
     ------
     ResponseError
-        If there are no lengths, or they are all equal.
+        If there are no lengths, or they do not vary within any item.
 
     Notes
     -----

@@ -43,8 +43,8 @@ _MEAN_SD, _NARROW, _WIDER = 1.0, 1e-3, 10.0
 _FARTHEST, _LONGER = 1.0, 1.2
 
 MOST_PRODUCTS, MOST_HELD = 1e11, 1e8
-"""Most multiplications for the observed information, and most numbers held in memory for it. For
-larger data, errors are computed from each item's own information."""
+"""Limits on multiplications, and on numbers in memory, for the observed information. Beyond them,
+errors are computed from each item's own information."""
 
 
 class UsualItems(NamedTuple):

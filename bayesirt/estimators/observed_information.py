@@ -21,7 +21,7 @@ from bayesirt.estimators.symmetric_matrices import inverse
 from bayesirt.likelihood.cell_sums import DenseLayout, in_row_blocks
 
 _BLOCK_NUMBERS = 1 << 22
-"""Most numbers of score roots held in memory at a time."""
+"""Maximum count of numbers in score roots held in memory at a time."""
 _SMALLER_SHARES = (0.98, 0.95, 0.9, 0.8, 0.6, 0.0)
 """Shares of the missing information; the largest is subtracted that leaves a positive rest."""
 

@@ -70,7 +70,7 @@ def fit_q_mirt(
         Stop when the relative change of the loss is at most this; by default 1e-6, or what the
         number format allows.
     max_iterations : int
-        Most iterations, of three EM steps each.
+        Maximum number of iterations, of three EM steps each.
 
     Returns
     -------

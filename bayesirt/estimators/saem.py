@@ -121,7 +121,7 @@ def fit_saem(
     Raises
     ------
     ResponseError
-        If there are no lengths, or they are all equal.
+        If there are no lengths, or they do not vary within any item.
     ValueError
         If there are not more iterations than in the burn-in, or the decay is out of range.
 

@@ -23,7 +23,7 @@ from bayesirt.likelihood.families import family_named
 from bayesirt.point_estimate import PointEstimate
 
 MOST_CELLS = 1 << 28
-"""Most cells, observed or not, of the matrix of probabilities."""
+"""Maximum number of cells, observed or not, of the matrix of probabilities."""
 
 _ABOVE_NOISE = 1.01
 _LEAST_COMPONENTS = 2

@@ -57,7 +57,7 @@ class Search:
     # Centre of the normal distribution: a second-order estimate of the posterior mean, or the joint
     # mode itself, at which abilities are too close to each other.
     centre: Centre = "mean"
-    max_iterations: int = 300  # Most Newton steps.
+    max_iterations: int = 300  # Maximum number of Newton steps.
     # Stop when the last step, and the extrapolated sum of all further steps, are at most this many
     # posterior standard deviations (root mean square).
     tol: float = 1e-2

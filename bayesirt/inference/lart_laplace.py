@@ -56,7 +56,7 @@ _LEAST_SHARE = 0.01
 """Least share of the variance of item estimates that is attributed to true differences."""
 
 _MOST_NUMBERS = 1 << 20
-"""Most numbers held in memory for a batch of draws."""
+"""Maximum count of numbers held in memory for a batch of draws."""
 
 
 def sample_lart_laplace(

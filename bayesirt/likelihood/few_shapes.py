@@ -11,7 +11,7 @@ from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.likelihood.host_arrays import host
 
 _MOST_CELLS = 200_000
-"""Most cells of a padded table; with so many, padding costs half a second, compilation nine."""
+"""Maximum size of a padded table, at which padding costs half a second and compilation nine."""
 
 
 def filled_up(successes: ArrayLike, trials: ArrayLike) -> DenseLayout:
