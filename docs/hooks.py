@@ -104,9 +104,7 @@ def _bibliography() -> str:
     """Return the bibliography in readable form."""
     text = (ROOT / "bayesirt" / "report" / "references.bib").read_text("utf-8")
     entries = [_entry(dict(_FIELD.findall(entry))) for entry in text.strip().split("\n\n")]
-    start = (
-        "# Bibliography\n\nThe sources of the package's methods. `bayesirt cite run/` prints "
-    )
+    start = "# Bibliography\n\nThe sources of the package's methods. `bayesirt cite run/` prints "
     return f"{start}those that a run has used, as BibTeX.\n\n" + "\n".join(entries) + "\n"
 
 
