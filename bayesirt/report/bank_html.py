@@ -19,11 +19,11 @@ from bayesirt.report.page import render_page, svg
 _MOST_ALARMS = 12
 _MOST_ANCHORS = 50
 _MOST_SCORES = 2_000
-"""Rows of the table of scores: a browser takes that many without a thought."""
+"""Most rows in the table of scores; a browser handles that many easily."""
 
 
 def render_bank_report(bank: ItemBank, review: BankReview) -> str:
-    """Return the report of an item bank and its review, a whole HTML document."""
+    """Render the report of an item bank and its review as a complete HTML document."""
     scores = last_scores(bank)
     tested = review.anchors[review.anchors["n_recent"] > 0]
     return render_page(
@@ -46,7 +46,7 @@ def render_bank_report(bank: ItemBank, review: BankReview) -> str:
 
 
 def _step(name: str, step: BankStep) -> dict[str, Any]:
-    """Return what a step brought, in words."""
+    """Return what a step added, in words."""
     if step.items is not None:
         n_items = len(step.items.benchmarks)
         brought = f"{n_items:,} items of {_listed(step.items.benchmark_names)}"

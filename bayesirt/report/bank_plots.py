@@ -1,6 +1,6 @@
-"""Figures of an item bank: where anchors lie among items, and the scores that were given.
+"""Figures of an item bank: anchors among the items, and the history of scores.
 
-Names are drawn as they are: nothing in them is read as mathematics.
+Names are drawn literally, never parsed as mathematics.
 """
 
 from collections.abc import Sequence
@@ -19,24 +19,24 @@ from bayesirt.names import one_line
 from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
 
 MOST_BENCHMARKS = 12
-"""That are drawn."""
+"""Most benchmarks that are drawn."""
 MOST_SCORED = 40
-"""Subjects that are drawn, those scored last."""
+"""Most subjects that are drawn: those scored last."""
 
 _WIDTH, _COLUMNS = 7.2, 3
 _FAINT = "#e4e4e4"
 _LEAST_SLOPE = 0.05
-"""Items that hardly tell subjects apart are drawn there, for logarithms have no zero."""
+"""Items with smaller slopes are drawn here, as the axis is logarithmic."""
 _FARTHEST = 6.0
-"""Difficulties beyond are drawn at the edge, on the scale of abilities."""
+"""Difficulties beyond this, on the scale of abilities, are drawn at the edge."""
 _SLOPE_TICKS = (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 
 
 def plot_bank_items(bank: ItemBank) -> Figure:
     """Draw each benchmark's items by difficulty and discrimination, with anchors marked.
 
-    Of several abilities these are the multidimensional discrimination |a| and difficulty -d / |a|,
-    drawn at the edge beyond 6.
+    With several abilities these are the multidimensional discrimination |a| and difficulty
+    -d / |a|. Difficulties beyond 6 are drawn at the edge.
 
     Reckase & McKinley 1991.
     """
@@ -60,10 +60,10 @@ def plot_bank_items(bank: ItemBank) -> Figure:
 
 
 def plot_score_history(bank: ItemBank) -> Figure:
-    """Draw the scores that were given, in their order, with 90% intervals."""
+    """Draw all scores in the order of scoring, with 90% intervals."""
     history = last_scores(bank)
     if history.empty:
-        raise ValueError("nobody was scored")
+        raise ValueError("no subject has been scored")
     order = list(dict.fromkeys(history["subject"]))[-MOST_SCORED:]
     shown = bank.benchmark_names[:MOST_BENCHMARKS]
     with figure_style():
@@ -153,7 +153,7 @@ def _draw_items(
 
 
 def _draw_reference(ax: Axes, bank: ItemBank, benchmark: int) -> None:
-    """Draw where reference subjects stand that answered the whole benchmark."""
+    """Draw the accuracies of the reference subjects that answered the whole benchmark."""
     known = bank.subjects
     accuracy = np.empty(0) if known is None else known.accuracy[:, benchmark]
     accuracy = accuracy[~np.isnan(accuracy)]
@@ -164,7 +164,7 @@ def _draw_reference(ax: Axes, bank: ItemBank, benchmark: int) -> None:
 
 
 def _name_subjects(ax: Axes, names: Sequence[str]) -> None:
-    """Name few subjects, and number many."""
+    """Label subjects by name if they are few, else by number."""
     if len(names) > 12:
         ax.set_xlabel("in the order of scoring", fontsize=8)
         return

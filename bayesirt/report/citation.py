@@ -17,13 +17,13 @@ _OPENINGS = {
     "Fit": "The model's fit is checked: ",
     "Prediction": "Models are compared by ",
 }
-"""Of what the report says in a phrase; what else is in a paper's paragraph is a sentence there."""
+"""Openings for what the report states as a phrase; the rest are whole sentences already."""
 _TOLD = ("Model", "Point estimate", "Posterior", "Ranks", "Fit", "Prediction")
 
 
 @dataclass(frozen=True)
 class Citation:
-    """How a ranking was made, to be cited."""
+    """A description of how a ranking was made, with citations."""
 
     text: str  # A paragraph.
     bibtex: str  # The package and everything that the paragraph cites.
@@ -48,18 +48,18 @@ def cite(run: Run) -> Citation:
     own = versions.pop("bayesirt", __version__)
     others = ", ".join(f"{name} {version}" for name, version in versions.items())
     said = [
-        f"{data.subjects:,} subjects were ranked by {data.responses:,} responses to "
+        f"{data.subjects:,} subjects were ranked on {data.responses:,} responses to "
         f"{data.items:,} items with bayesirt {own} ({others}; seed {settings.seed}).",
         *(_OPENINGS.get(title, "") + text for title, text in methods_of(run) if title in _TOLD),
         run.posterior.verdict.to_text(),
-        "Intervals hold 90% of the posterior probability.",
+        "Intervals contain 90% of the posterior probability.",
     ]
     text = " ".join(said)
     return Citation(text, "\n\n".join([_of_package(own), *cited_in(text)]))
 
 
 def cited_in(text: str) -> list[str]:
-    """Return the BibTeX entries that a text names by first author and year.
+    """Return the BibTeX entries that a text cites by first author and year.
 
     >>> len(cited_in("After Lord and Novick (1968)."))
     1
@@ -69,7 +69,7 @@ def cited_in(text: str) -> list[str]:
 
 
 def _names(entry: str) -> re.Pattern[str]:
-    """Return how a text names an entry: its first author, perhaps others, and its year."""
+    """Return the pattern of an entry's citation: first author, perhaps others, and year."""
     surname, year = _SURNAME.search(entry), _YEAR.search(entry)
     assert surname is not None
     assert year is not None

@@ -1,4 +1,4 @@
-// Leaderboards can be taken along as CSV, in the order and with the rows that are shown, and pictures as SVG.
+// Download buttons: leaderboards as CSV, with the rows shown and in their order; pictures as SVG.
 const INK = { ink: "#1a1a1a", soft: "#9a9a9a", accent: "#0b5394", line: "#e4e4e4", paper: "#ffffff" };
 
 function offer(title, name, kind, content) {
@@ -20,14 +20,14 @@ function fileName(words, ending) {
   return `${words.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "")}.${ending}`;
 }
 
-// A cell such as "+1.20 (+0.85 to +1.55)": what it says, and both ends of its interval.
+// Split a cell such as "+1.20 (+0.85 to +1.55)" into its value and both ends of its interval.
 function parts(cell) {
   const said = (cell.querySelector("svg title") ?? cell).textContent.trim();
   const ends = cell.querySelector(".interval, svg") && said.match(/^(.*?) \((\S+) to (\S+)\)$/s);
   return ends ? ends.slice(1) : [said, "", ""];
 }
 
-// What a spreadsheet would take for a formula gets a ' before it; signs of numbers go.
+// Put a ' before what a spreadsheet would take for a formula; drop the plus sign of numbers.
 function field(text) {
   const plain = /^\+[\d.]/.test(text) ? text.slice(1) : text;
   const safe = /^[=+\-@\t\r\n|%]/.test(plain) && !/^-[\d.]/.test(plain) ? `'${plain}` : plain;

@@ -16,7 +16,7 @@ _MOST_SHOWN = 2000
 
 
 def render_exploration(run: Exploration) -> str:
-    """Return the report as a whole HTML document."""
+    """Render the report as a complete HTML document."""
     profiles = as_profiles(run)
     subjects = list(run.ranking["subject"])
     cells = [profiles.levels(name).to_dict("index") for name in ("level", "low", "high")]
@@ -40,7 +40,7 @@ def render_exploration(run: Exploration) -> str:
 
 
 def clusters_shown(run: Exploration | ProfileRun) -> dict[str, Any] | None:
-    """Return what a report shows of clusters by several abilities, where subjects come in any."""
+    """Return the report's section on clusters, or None if subjects have none."""
     if run.clusters is None:
         return None
     return {
@@ -52,6 +52,6 @@ def clusters_shown(run: Exploration | ProfileRun) -> dict[str, Any] | None:
 
 
 def as_profiles(run: Exploration) -> AbilityProfiles:
-    """Return levels as pictures of profiles take them."""
+    """Return the levels as profiles, as pictures need them."""
     abilities = run.abilities.assign(ranked=run.abilities["standing"] != PRIOR)
     return AbilityProfiles(run.levels, abilities, pd.DataFrame())

@@ -1,4 +1,4 @@
-"""The ranking for other documents: Markdown, LaTeX, and JSON of a stable schema."""
+"""Export of a ranking to Markdown, LaTeX, and JSON with a stable schema."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -12,7 +12,7 @@ from bayesirt.ranking.subject_ranking import SCORE_RANK, Ranking
 from bayesirt.report.json_rows import rows_for_json
 
 SCHEMA = 1
-"""Version of what `ranking_as_json` returns; higher where a key goes or changes its meaning."""
+"""Schema version of `ranking_as_json`; raised when a key is removed or changes its meaning."""
 _LATEX = {letter: f"\\{letter}" for letter in "%&#_{}$"} | {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -56,8 +56,8 @@ def ranking_as_latex(run: Run) -> str:
 def ranking_as_json(run: Run) -> dict[str, Any]:
     """Return the verdict, the note on averages and the ranking, ready for JSON.
 
-    docs/guide/rank.md, "JSON", describes it; what a run does not have is left out, and a number
-    that is not known is None.
+    docs/guide/rank.md, "JSON", documents it. Parts that a run lacks are left out, and unknown
+    numbers are None.
     """
     verdict, diagnostics = run.posterior.verdict, run.record.diagnostics
     added = {
@@ -125,7 +125,7 @@ def _clusters_as_json(run: Run) -> dict[str, Any]:
 
 
 def _for_people(run: Run, named: Callable[[str], str]) -> pd.DataFrame:
-    """Return the table that people read, as text."""
+    """Return a ranking by ability as a table of text for people."""
     rows = run.ranking.summary
     return pd.DataFrame(
         {
@@ -141,7 +141,7 @@ def _for_people(run: Run, named: Callable[[str], str]) -> pd.DataFrame:
 
 
 def _by_score(run: Run, named: Callable[[str], str]) -> pd.DataFrame:
-    """Return the same of a ranking that accuracies lead."""
+    """Return a ranking by score as a table of text for people."""
     rows = run.ranking.summary
     return pd.DataFrame(
         {
@@ -188,7 +188,7 @@ def _averages(ranking: Ranking) -> dict[str, list[str]]:
 
 
 def _scores(ranking: Ranking) -> dict[str, list[str]]:
-    """Return expected scores, and those over items like these where they were asked for."""
+    """Return expected scores, and those over items like these if they were requested."""
     names = {"expected_score": "Expected score", "population_score": "Score over items like these"}
     found: dict[str, list[str]] = {}
     for name, title in names.items():
@@ -199,7 +199,7 @@ def _scores(ranking: Ranking) -> dict[str, list[str]]:
 
 
 def _in_one_unit(ranking: Ranking, title: str, columns: list[pd.Series]) -> dict[str, list[str]]:
-    """Return scores with their intervals, if anything of them was predicted."""
+    """Return scores as text, with intervals where they were predicted."""
     told = []
     for middle, *ends in zip(*columns, strict=True):
         interval = " to ".join(map(ranking.shown, ends)) if len({*ends}) > 1 else "observed"

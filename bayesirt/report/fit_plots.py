@@ -1,4 +1,4 @@
-"""Figures of a check of fit: what was observed, and what the model would have."""
+"""Figures of a fit check: what was observed, and what the model expects."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,7 +19,7 @@ _FIFTHS, _DRAWS = 5, 50
 
 
 def plot_calibration(fit: "FitCheck") -> Figure:
-    """Draw held-out answers: the proportion correct against the chance that was predicted."""
+    """Draw the proportion correct of held-out answers against the predicted probability."""
     table = fit.calibration.summary
     with one_panel(4.4) as (fig, ax):
         ax.plot([0, 1], [0, 1], color=SOFT, lw=0.8)
@@ -28,13 +28,13 @@ def plot_calibration(fit: "FitCheck") -> Figure:
         )
         ax.plot(table["predicted"], table["calibrated"], color=ACCENT)
         ax.plot(table["predicted"], table["observed"], "o", color=INK, ms=3)
-        ax.set_xlabel("predicted chance of a right answer")
+        ax.set_xlabel("predicted probability of a right answer")
         ax.set_ylabel("proportion correct")
     return fig
 
 
 def plot_totals(fit: "FitCheck") -> Figure:
-    """Draw how many subjects, and how many items, have which proportion correct."""
+    """Draw histograms of the proportions correct of subjects and of items."""
     table = fit.totals.summary
     with figure_style():
         fig = Figure(figsize=(7.2, 3.0), layout="constrained")
@@ -53,7 +53,7 @@ def plot_totals(fit: "FitCheck") -> Figure:
 
 
 def plot_levels(posterior: Posterior) -> Figure:
-    """Draw how often fifths of the subjects reach each grade, beside what is expected of them."""
+    """Draw observed and expected shares of answers that reach each grade, by fifths of subjects."""
     posterior, answers = posterior.reported, posterior.answers
     assert answers is not None
     levels = _levels(posterior)
@@ -82,7 +82,7 @@ def _names_of_levels(answers: Scale) -> tuple[str, ...]:
 
 
 class _Level(NamedTuple):
-    """What fifths of the subjects have of a level; shape (fifth,) each."""
+    """Shares of answers that reach a level, by fifths of the subjects; shape (fifth,) each."""
 
     ability: NDArray[np.float64]
     observed: NDArray[np.float64]
@@ -92,7 +92,7 @@ class _Level(NamedTuple):
 
 
 def _levels(posterior: Posterior) -> list[_Level]:
-    """Return each level, with what 90% of such shares would be if the model were right."""
+    """Return each level's observed and expected shares, with their 90% bands under the model."""
     import jax.numpy as jnp
 
     from bayesirt.likelihood.families import family_named

@@ -15,7 +15,7 @@ _MOST_PARTS = 30
 
 
 def render_gate_report(gates: Sequence[Gate]) -> str:
-    """Return the report of candidates against one baseline, a whole HTML document."""
+    """Render the report of candidates against one baseline as a complete HTML document."""
     return render_page("gate.html.j2", baseline=gates[0].baseline, gates=[*map(_part, gates)])
 
 
@@ -41,7 +41,7 @@ def _part(found: Gate) -> dict[str, Any]:
 
 
 def plot_difference(found: Gate) -> Figure:
-    """Draw the difference, that of each part, and that through the history, with the margin."""
+    """Draw the difference overall, through the history and by part, with the margin."""
     here, there, span = found.difference, found.calibrated, found.unit.span
     rows = [("these questions", here.mean, here.low, here.high)]
     if there is not None:
@@ -66,7 +66,7 @@ def plot_difference(found: Gate) -> Figure:
         yticks=range(len(rows)),
         yticklabels=[name for name, *_ in rows],
         ylim=(len(rows) - 0.4, -0.7),
-        xlabel=f"candidate less baseline, in {found.unit.name}s",
+        xlabel=f"candidate minus baseline, in {found.unit.name}s",
     )
     axes.spines[["top", "right"]].set_visible(False)
     return figure

@@ -30,5 +30,5 @@ def gate_as_junit(gates: Sequence[Gate]) -> bytes:
 
 
 def _printable(text: str) -> str:
-    """Return text without the signs that XML cannot hold."""
+    """Return text without the characters that XML does not allow."""
     return "".join(c for c in text if c in "\n\t" or c >= " ")

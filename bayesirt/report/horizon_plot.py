@@ -1,4 +1,4 @@
-"""The picture of time horizons: by rank, or against dates where these are known."""
+"""The picture of time horizons: by rank, or against dates if they are known."""
 
 import numpy as np
 from matplotlib.axis import Axis
@@ -51,12 +51,12 @@ def _by_date(horizons: Horizons) -> Figure:
         _label(ax.yaxis, ax.get_ylim())
         at = table.assign(day=date2num(table["date"]))
         name_points(ax, at, "day", "horizon_50", "subject")
-        ax.set_ylabel("length of a typical task done every other time")
+        ax.set_ylabel("length of a typical task solved half of the time")
     return fig
 
 
 def _label(axis: Axis, bounds: tuple[float, float]) -> None:
-    """Put times on a logarithmic axis that people use."""
+    """Label a logarithmic axis with familiar times."""
     shown = {at: name for at, name in _TICKS.items() if bounds[0] <= at <= bounds[1]}
     axis.set_ticks([*shown], labels=[*shown.values()])
     axis.set_ticks([], minor=True)

@@ -22,7 +22,7 @@ _DOUBT = "The draws are not sound: do not quote these figures."
 
 
 def render_report(run: Run) -> str:
-    """Return the report of a run, a whole HTML document."""
+    """Render the report of a run as a complete HTML document."""
     ranking, items, posterior, comparison = run.ranking, run.items, run.posterior, run.comparison
     flagged, review = items[items["flag"] != ""], items_to_look_at(run)
     return render_page(
@@ -70,7 +70,7 @@ def render_report(run: Run) -> str:
 
 
 def _fit(run: Run) -> dict[str, Any] | None:
-    """Return what the report shows of a check of fit, where there was one."""
+    """Return the report's section on fit, or None if the fit was not checked."""
     if run.fit is None:
         return None
     from bayesirt.checks.fit.categories import misfitting
@@ -94,7 +94,7 @@ def _fit(run: Run) -> dict[str, Any] | None:
 
 
 def _clusters(run: Run) -> dict[str, Any] | None:
-    """Return what the report shows of clusters, where subjects come in any."""
+    """Return the report's section on clusters, or None if subjects have none."""
     if run.clusters is None:
         return None
     return {
@@ -105,7 +105,7 @@ def _clusters(run: Run) -> dict[str, Any] | None:
 
 
 def _notes(run: Run) -> list[str]:
-    """Return what else somebody in a hurry should know."""
+    """Return further notes for the summary at the top."""
     diagnostics = run.record.diagnostics
     changes = diagnostics.get("changes")
     known = (run.clusters, run.effective_items, run.difficulty, run.skills)

@@ -1,4 +1,4 @@
-"""A ranking in a few sentences, for somebody with half a minute."""
+"""A ranking summarised in a few sentences."""
 
 from bayesirt.names import in_percent, one_line
 from bayesirt.ranking.finished_run import Run
@@ -11,7 +11,7 @@ _MOST_NAMED = 3
 
 
 def in_short(run: Run) -> list[str]:
-    """Return who is best, who cannot be told from it, what shows at all, and what averages do."""
+    """Summarise the best subject, tiers, the least detectable difference and the average."""
     ranking = run.ranking
     told = [*ranking.warnings]
     if ranking.by_score:
@@ -19,7 +19,7 @@ def in_short(run: Run) -> list[str]:
     elif ranking.sound:
         told += [_best(run), _tiers(run), least_detectable(run.posterior).to_text(), _average(run)]
     else:
-        told.append("Who is best cannot be said yet.")
+        told.append("It is too early to say who is best.")
     return told
 
 
@@ -30,7 +30,7 @@ def _best_by_score(run: Run) -> str:
     tied = int((table[SCORE_RANK[1]] <= 1).sum())
     others = f" {tied} of {len(table)} may be first." if tied > 1 else ""
     return (
-        f"By {run.ranking.score} {one_line(str(first['subject']), 60)} is number {rank} "
+        f"By {run.ranking.score}, {one_line(str(first['subject']), 60)} ranks {rank} "
         f"(90% interval: {low} to {high}).{others}"
     )
 
@@ -63,7 +63,7 @@ def _tiers(run: Run) -> str:
     if table["p_best"].max() >= _SURE:
         return (
             f"The {n} subjects form {groups}. Tiers judge all pairs at once (simultaneous 90%), "
-            f"which is stricter than judging the best alone: by them {first - 1} more "
+            f"which is stricter than judging only the best: {first - 1} more "
             f"{'shares' if first == 2 else 'share'} tier 1."
         )
     return (

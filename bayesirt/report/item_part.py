@@ -1,4 +1,4 @@
-"""What the report says of single items: curves of a few, and those to hand to their authors."""
+"""The report's section on items: curves of a few, and a list for their authors."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from bayesirt.report.page import svg
 from bayesirt.report.ranking_plots import plot_item_curves
 
 MOST_LISTED = 1_000
-"""Rows of a table of items: the page stays small, and all are in the run's own tables."""
+"""Rows shown in a table of items; the run's own tables hold all of them."""
 _MOST_REVIEWED, _OF_EACH, _IF_NONE = 5, 2, 3
 _TO_ACT_ON = ("flipped", "miskeyed", "duplicated", "near_duplicate")
 _CALLED = {
@@ -28,11 +28,11 @@ _CALLED = {
 
 
 def items_to_look_at(run: Run) -> dict[str, Any]:
-    """Return what a report shows of the review of a run's items.
+    """Return the report's section on the review of a run's items.
 
-    `text`, the review in words, and `note`, a sentence on items that need somebody to act, or
-    nothing; `rows` of a table and how many are `listed`; `curves`, a figure; `near`, whether
-    near-copies were sought, which a check of fit does; `graded`, whether answers are grades.
+    `text` is the review in words; `note` a sentence on items that need action, or empty; `rows`
+    the rows of the table, and `listed` the number of items; `curves` a figure; `near` whether
+    near-copies were looked for, as a fit check does; `graded` whether answers are grades.
     """
     dependence = None if run.fit is None else run.fit.dependence
     review = review_items(run.posterior, dependence=dependence)
@@ -43,17 +43,17 @@ def items_to_look_at(run: Run) -> dict[str, Any]:
         "note": _note(review),
         "rows": [_row(row) for row in review.listed.head(MOST_LISTED).to_dict("records")],
         "listed": len(review.listed),
-        "curves": svg(figure, "Proportion correct by ability, of a few items"),
+        "curves": svg(figure, "Proportion correct by ability for a few items"),
         "near": dependence is not None,
         "graded": is_graded(review.answers),
     }
 
 
 def chosen_items(review: ItemReview, items: pd.DataFrame) -> dict[str, str]:
-    """Return the items whose curves are worth a look, with the reason of each.
+    """Return the items whose curves are drawn, each with its reason.
 
-    The two steepest and the two hardest that nothing is held against (three of each where nothing
-    is listed), and up to five that are listed, of each list the first before the second of any.
+    These are the two steepest and the two hardest items without complaints (three of each if no
+    item is listed), and up to five listed ones, taken from the top of each list in turn.
     """
     table = review.summary
     flagged = items.loc[items["flag"] != "", "item"]
@@ -77,7 +77,7 @@ def chosen_items(review: ItemReview, items: pd.DataFrame) -> dict[str, str]:
 
 
 def _row(row: dict[str, Any]) -> dict[str, str]:
-    """Return an item that is listed: as what, how surely, and on what evidence."""
+    """Return a listed item's row: its lists, how certain they are, and the evidence."""
     sure = {
         "flipped": lambda: in_percent(row["p_negative"]),
         "miskeyed": lambda: f"p = {row['p_rest']:.1g}",
@@ -98,7 +98,7 @@ def _row(row: dict[str, Any]) -> dict[str, str]:
 
 
 def _note(review: ItemReview) -> str:
-    """Say in a sentence how many items need somebody to act."""
+    """Return a sentence on how many items need action, or an empty string."""
     keys = set(review.flipped) | set(review.miskeyed)
     copies = set(review.duplicated) | set(review.near_duplicate)
     if not keys | copies:

@@ -1,4 +1,4 @@
-"""Tables as JSON can hold them."""
+"""Conversion of tables to rows for JSON."""
 
 from typing import Any
 
@@ -6,6 +6,6 @@ import pandas as pd
 
 
 def rows_for_json(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return rows for JSON, which knows neither NaN nor numbers beyond all bounds."""
+    """Return rows for JSON, with None for NaN and infinities."""
     unknown = table.isna() | table.isin([float("inf"), -float("inf")])
     return list(table.astype(object).mask(unknown, None).to_dict("records"))

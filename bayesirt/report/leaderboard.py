@@ -1,4 +1,4 @@
-"""The leaderboard: a row a subject, its interval drawn on an axis that all rows share."""
+"""The leaderboard: one row per subject, with intervals drawn on a common axis."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ _NAME = 120
 
 @dataclass(frozen=True)
 class Cell:
-    """What stands in a row, and the number that it is sorted by."""
+    """What a cell shows, and the number that it is sorted by."""
 
     shown: str
     value: float | None = None
@@ -27,7 +27,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class LeaderboardColumn:
-    """A column: its title, how it is set, what stands below the title, and its cells."""
+    """A column: its title, cells, CSS classes (`kind`) and what is shown below the title."""
 
     title: str
     cells: list[Cell]
@@ -37,14 +37,14 @@ class LeaderboardColumn:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Columns, and which rows belong to a tier that is set apart from those beside it."""
+    """Columns, and which rows are shaded: those of every other tier."""
 
     columns: list[LeaderboardColumn]
     bands: list[bool]
 
     @property
     def rows(self) -> Iterable[tuple[bool, list[tuple[str, Cell]]]]:
-        """Each row: whether it is set apart, and its cells with how they are set."""
+        """Each row: whether it is shaded, and its cells with their CSS classes."""
         kinds = [column.kind for column in self.columns]
         for band, *cells in zip(
             self.bands, *(column.cells for column in self.columns), strict=True
@@ -53,7 +53,7 @@ class Leaderboard:
 
 
 def leaderboard(ranking: Ranking, n_items: int, rows: int | None = None) -> Leaderboard:
-    """Return the leaderboard of a ranking by so many items, or of its first rows."""
+    """Return the leaderboard of a ranking on `n_items` items, or only its first `rows`."""
     ranking = replace(ranking, summary=ranking.summary.head(rows)) if rows else ranking
     table, by_score = ranking.summary, ranking.by_score
     observed = all_observed(ranking, n_items)
@@ -84,7 +84,7 @@ def all_observed(ranking: Ranking, n_items: int) -> bool:
 
 
 def gain_column(gains: pd.DataFrame) -> LeaderboardColumn:
-    """Return abilities in a topic less those in the others, of subjects that have all topics."""
+    """Return abilities in a topic minus those in the others, blank where a topic is missing."""
     cells = []
     for x, low, high in _three(gains, "gain"):
         shown = _with_interval(f"{x:+.2f}", f"{low:+.2f}", f"{high:+.2f}") if x == x else ""
@@ -151,7 +151,7 @@ def _with_interval(shown: str, *ends: str) -> str:
 
 
 def _chances(table: pd.DataFrame) -> LeaderboardColumn:
-    """Return P(best) in whole percents, of which none is certainty."""
+    """Return P(best) in whole percents, never as 0% or 100%."""
     cells = [Cell(escape(percent_in_table(p)), float(p)) for p in table["p_best"]]
     return LeaderboardColumn("P(best)", cells)
 
@@ -162,7 +162,7 @@ def _means(ranking: Ranking) -> LeaderboardColumn:
 
 
 def _scores(ranking: Ranking, name: str, title: str) -> LeaderboardColumn:
-    """Return scores, those that were predicted with their intervals."""
+    """Return scores, with intervals where they were predicted."""
     cells = []
     for x, low, high in _three(ranking.summary, name):
         ends = [ranking.shown(end).replace("%", "") for end in (low, high)]
@@ -216,7 +216,7 @@ def _bars(
 
 
 def _brief(mark: str) -> str:
-    """Return a tick's number without digits that say nothing."""
+    """Return a tick's label without trailing zeros."""
     whole = mark.removesuffix("%")
     short = whole.rstrip("0").rstrip(".") if "." in whole else whole
     return short.replace("+0", "0") if short in ("+0", "-0") else short + mark[len(whole) :]

@@ -1,4 +1,4 @@
-"""How a ranking was made: each method in a sentence, with who it is by."""
+"""How a ranking was made: each method in a sentence, with its citation."""
 
 from bayesirt.posterior import Posterior
 from bayesirt.ranking.finished_run import Run
@@ -6,25 +6,25 @@ from bayesirt.ranking.finished_run import Run
 _POINTS = {
     "cbmm": "Constrained block majorization-minimization, here with Newton steps (Qu, Heng, Zeng "
     "and Liu, 2026).",
-    "mml": "Marginal maximum likelihood by EM (Bock and Aitkin, 1981).",  # of earlier versions
+    "mml": "Marginal maximum likelihood by EM (Bock and Aitkin, 1981).",  # earlier versions
     "joint_map": "The joint maximum of the posterior density (Mislevy, 1986).",
     "spectral": "Singular vectors of the answers (Zhang, Chen and Li, 2020).",
-    "em": "EM with the speeds in closed form (Xu, Liu, Wang and Gu, 2026, by SAEM), accelerated by "
-    "SQUAREM (Varadhan and Roland, 2008).",
+    "em": "EM with the speeds in closed form (Xu, Liu, Wang and Gu, 2026, use SAEM), accelerated "
+    "by SQUAREM (Varadhan and Roland, 2008).",
     "saem": "Stochastic approximation of EM (Xu, Liu, Wang and Gu, 2026; Delyon, Lavielle and "
     "Moulines, 1999).",
 }
 _ENGINES = {
     "nuts": "NUTS (Hoffman and Gelman, 2014), by NumPyro (Phan, Pradhan and Jankowiak, 2019).",
-    "blocked": "Metropolis steps of all subjects at once, then of all items, with Newton proposals "
+    "blocked": "Metropolis updates of all subjects at once, then of all items, by Newton proposals "
     "(Gamerman, 1997; Qi and Minka, 2002).",
-    "laplace": "A normal approximation at the most probable values (Tierney and Kadane, 1986), all "
-    "parameters jointly; exact methods would take too long.",
+    "laplace": "A joint normal approximation of all parameters at the most probable values "
+    "(Tierney and Kadane, 1986); exact methods would take too long.",
 }
 
 
 def methods_of(run: Run) -> list[tuple[str, str]]:
-    """Return what was done to make a ranking, with citations."""
+    """Describe each method that a ranking used, with citations."""
     diagnostics = run.record.diagnostics
     told = [
         ("Model", _model(run)),
@@ -37,13 +37,13 @@ def methods_of(run: Run) -> list[tuple[str, str]]:
         ),
         (
             "Averages",
-            "A rule on sparsity and gaps of difficulty (Kang, 2026).",
+            "A rule based on sparsity and the difficulty gap (Kang, 2026).",
         ),
         (
             "Items",
-            "False ones among those listed are bounded by posterior probabilities (Müller, "
-            "Parmigiani and Rice, 2007) or by Benjamini and Hochberg (1995); mis-keyed ones by the "
-            "corrected item-total correlation (Lord and Novick, 1968).",
+            "The share of items listed wrongly is bounded by posterior probabilities (Müller, "
+            "Parmigiani and Rice, 2007) or by Benjamini and Hochberg (1995); mis-keyed items are "
+            "found by the corrected item-total correlation (Lord and Novick, 1968).",
         ),
     ]
     if run.fit is not None:
@@ -63,20 +63,20 @@ _FIT = (
 
 
 _CURVES = {  # by the titles of models
-    "2PL": "An item's chance of a right answer rises with the subject's ability by the "
+    "2PL": "The probability of a right answer rises with the subject's ability according to the "
     "two-parameter logistic model (Birnbaum, 1968)",
-    "3PL": "An item's chance of a right answer rises with the subject's ability by the "
+    "3PL": "The probability of a right answer rises with the subject's ability according to the "
     "three-parameter logistic model, which allows for guessing (Birnbaum, 1968)",
-    "2PL with dependent runs": "An item's chance of a right answer rises with the subject's "
-    "ability by the two-parameter logistic model (Birnbaum, 1968); runs of one subject at one item "
-    "share a chance of their own about it, by a beta distribution (beta-binomial; Skellam, 1948)",
-    "graded response model": "The chance of each grade or a better one rises with the subject's "
-    "ability by the graded response model (Samejima, 1969)",
-    "continuous response model": "The score on an item rises with the subject's ability by an "
-    "ordered beta regression, with chances of exactly nothing and of the full score (Kubinec, "
-    "2023)",
-    "normal response model": "The score on an item rises with the subject's ability in a straight "
-    "line, about which scores are normal (Jöreskog, 1971)",
+    "2PL with dependent runs": "The probability of a right answer rises with the subject's ability "
+    "according to the two-parameter logistic model (Birnbaum, 1968); runs of one subject on one "
+    "item share a probability that is beta-distributed about it (beta-binomial; Skellam, 1948)",
+    "graded response model": "The probability of each grade or a better one rises with the "
+    "subject's ability according to the graded response model (Samejima, 1969)",
+    "continuous response model": "The score on an item rises with the subject's ability according "
+    "to an ordered beta regression, with probabilities of exactly zero and of the full score "
+    "(Kubinec, 2023)",
+    "normal response model": "The score on an item rises linearly with the subject's ability, and "
+    "its errors are normal (Jöreskog, 1971)",
 }
 
 
@@ -96,36 +96,36 @@ def _curve(posterior: Posterior) -> str:
 def _model(run: Run) -> str:
     said = [
         f"{_curve(run.posterior)}; abilities, difficulties and "
-        f"discriminations are estimated together, so a subject that met only easy items gains "
-        f"nothing by it. {run.posterior.scale_in_words}"
+        f"discriminations are estimated jointly, so a subject that met only easy items gains no "
+        f"advantage. {run.posterior.scale_in_words}"
     ]
     if "scale" in run.ranking.summary:
         said.append("The scale is a straight line through its anchors.")
     if run.clusters is not None:
         said.append(
-            "Abilities of a cluster's subjects are normal about one of the cluster's own, which is "
-            "normal too: a random effect, whose share of the variance is estimated with the rest."
+            "Abilities within a cluster are normal about the cluster's ability, which is normal "
+            "too: a random effect whose share of the variance is estimated with the rest."
         )
     priors = run.record.settings.priors
     if priors.difficulty:
         said.append(
-            f"Difficulty is explained by {priors.difficulty}, with effects of levels as random "
-            f"effects (De Boeck and Wilson, 2004)."
+            f"Difficulty is explained by {priors.difficulty}, with random effects of their levels "
+            f"(De Boeck and Wilson, 2004)."
         )
     if priors.ability:
         said.append(
-            f"Ability is explained by {priors.ability}, with effects of levels as random effects "
-            f"that add up (De Boeck and Wilson, 2004)."
+            f"Ability is explained by {priors.ability}, with additive random effects of their "
+            f"levels (De Boeck and Wilson, 2004)."
         )
     if priors.groups:
         said.append(
-            f"Answers to questions of one group, by {priors.groups}, share an ability of their own "
-            f"(testlets; Wainer, Bradlow and Wang, 2007)."
+            f"Answers to questions of one group, by {priors.groups}, share a group-specific "
+            f"ability (testlets; Wainer, Bradlow and Wang, 2007)."
         )
     if run.posterior.has_speeds:
         said.append(
-            "Lengths are log-normal, by a speed of each subject that goes with its ability (Xu, "
-            "Liu, Wang and Gu, 2026; van der Linden, 2007)."
+            "Lengths are log-normal and depend on each subject's speed, which correlates with its "
+            "ability (Xu, Liu, Wang and Gu, 2026; van der Linden, 2007)."
         )
     return " ".join(said)
 

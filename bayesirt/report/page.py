@@ -1,4 +1,4 @@
-"""A report as one HTML file: no network, no script but its own, every name escaped."""
+"""A report as one HTML file: no network, no foreign scripts, every name escaped."""
 
 import base64
 import hashlib
@@ -18,7 +18,7 @@ from bayesirt.names import brief, one_line, percent_in_table
 from bayesirt.report.plots import WIDTH
 
 _PAGE_WIDTH = 52.0
-"""Of a figure of the usual width, in rem: report.css gives figures as much."""
+"""Width in rem of a figure of the usual width, as in report.css."""
 _SVG_DPI = 72
 _THEME = {
     "#1a1a1a": "ink",
@@ -28,11 +28,11 @@ _THEME = {
     "#e4e4e4": "line",
     "#ffffff": "paper",
 }
-"""Colours of figures, which are the page's own, light or dark."""
+"""Colours of figures that follow the page's theme, light or dark."""
 
 
 def render_page(template: str, **values: Any) -> str:
-    """Return a template, filled in."""
+    """Render a template."""
     environment = Environment(
         loader=FunctionLoader(_text),
         autoescape=True,
@@ -55,7 +55,7 @@ def _text(name: str) -> str:
 
 
 def _lay_out(figure: Figure) -> None:
-    """Place what a figure shows for good; to save it would else draw all of it twice."""
+    """Fix the layout of a figure; otherwise saving it would draw everything twice."""
     FigureCanvasSVG(figure)
     figure.set_dpi(_SVG_DPI)
     if engine := figure.get_layout_engine():
@@ -72,7 +72,7 @@ def svg(figure: Figure, title: str) -> Markup:
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     picture = buffer.getvalue()
     picture = re.sub("<metadata>.*?</metadata>", "", picture[picture.index("<svg") :], flags=re.S)
-    shaded = "QuadMesh" in picture or "<image" in picture  # on whose shades letters are drawn
+    shaded = "QuadMesh" in picture or "<image" in picture  # text is drawn on the shades
     if not shaded:
         for colour, name in _THEME.items():
             picture = picture.replace(colour, f"var(--{name})")

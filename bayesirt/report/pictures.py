@@ -39,7 +39,7 @@ class Picture:
     title: str
     draw: Callable[[Run], Figure]
     belongs_to: Callable[[Run], bool] = lambda _: True
-    of_fit: bool = False  # Whether it shows a check of fit, which is made where there is none.
+    of_fit: bool = False  # Whether it shows a fit check, which is made on demand.
 
 
 def _priced(price: str) -> Picture:
@@ -53,7 +53,7 @@ def _priced(price: str) -> Picture:
 
 
 def _there(part: _Part | None) -> _Part:
-    """Return a part of a run that has it, as `belongs_to` made sure."""
+    """Return a part of a run, which `belongs_to` has found to exist."""
     assert part is not None
     return part
 
@@ -101,12 +101,12 @@ PICTURES = {
         lambda run: run.repeats is not None,
     ),
     "calibration": Picture(
-        "Proportion correct against predicted chance",
+        "Proportion correct against predicted probability",
         lambda run: plot_calibration(_there(run.fit)),
         of_fit=True,
     ),
     "totals": Picture(
-        "Shares right of subjects and items",
+        "Proportions correct of subjects and items",
         lambda run: plot_totals(_there(run.fit)),
         of_fit=True,
     ),
@@ -120,7 +120,7 @@ PICTURES = {
 
 
 def in_report(run: Run, name: str) -> str:
-    """Return a picture as SVG with its title, or nothing where the run has none."""
+    """Return a picture as SVG with its title, or an empty string if the run lacks it."""
     picture = PICTURES[name]
     if not picture.belongs_to(run):
         return ""
@@ -138,11 +138,11 @@ def pictures_of(run: Run) -> list[str]:
 
 
 def write_picture(figure: Figure, path: Path) -> None:
-    """Write a figure as the file's name says."""
+    """Write a figure in the format that the file's suffix names."""
     kind = path.suffix.lower().removeprefix(".")
     if kind not in _FORMATS:
         raise ResponseError(
-            f"{one_line(str(path), 200)} ends in none of .{', .'.join(_FORMATS)}; rename it"
+            f"{one_line(str(path), 200)} must end in one of .{', .'.join(_FORMATS)}; rename it"
         )
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, dpi=_DPI, metadata=_UNDATED.get(kind))
@@ -150,12 +150,12 @@ def write_picture(figure: Figure, path: Path) -> None:
 
 
 def plot_run(run: Run, picture: str = "abilities") -> Figure:
-    """Draw a picture of a ranking, as its report has it.
+    """Draw a picture of a ranking, as in its report.
 
     Parameters
     ----------
     run : Run
-        Of `rank` or `open_run`.
+        From `rank` or `open_run`.
     picture : str
         One of `PICTURES`; not every run has all of them.
 

@@ -1,6 +1,6 @@
 """Figures of a ranking and its items, readable in black and white.
 
-Names are drawn as they are: nothing in them is read as mathematics.
+Names are drawn literally, never parsed as mathematics.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,16 +20,16 @@ from bayesirt.ranking.subject_ranking import Ranking
 _MOST_ROWS = 60
 _MOST_NAMED = 12
 _MOST_DRAWN = 2000
-"""Points, beyond which a picture of them takes less room than their places."""
+"""Points above which they are rasterised, to keep the file small."""
 _NAME, _LETTER = 24, 4.5
-"""Letters of a point's name, and the width of one in points; it is half as wide as high."""
+"""Longest name of a point, and a letter's width in points, half its height."""
 INK, SOFT, ACCENT = "#1a1a1a", "#9a9a9a", "#0b5394"
 WIDTH = 7.2
-"""Inches, of pictures that fill a page."""
+"""Width in inches of pictures that fill a page."""
 
 
 def plot_abilities(ranking: Ranking) -> Figure:
-    """Draw each subject's ability with its 90% interval, best on top, tiers apart."""
+    """Draw each subject's ability with its 90% interval, best on top, with lines between tiers."""
     table = ranking.summary.head(_MOST_ROWS)
     with figure_style():
         fig, ax = draw_abilities(table, "subject", "o")
@@ -70,7 +70,7 @@ def plot_rank_probabilities(ranking: Ranking) -> Figure:
 
 
 def plot_speeds(ranking: Ranking) -> Figure:
-    """Draw ability against speed with both 90% intervals, the farthest subjects named."""
+    """Draw ability against speed with both 90% intervals, and label the farthest subjects."""
     table = ranking.summary
     with one_panel(4.6) as (fig, ax):
         ax.hlines(table["ability"], table["speed_low"], table["speed_high"], color=SOFT, lw=0.8)
@@ -79,14 +79,14 @@ def plot_speeds(ranking: Ranking) -> Figure:
         away = table[["speed", "ability"]] - table[["speed", "ability"]].mean()
         farthest = (away**2).sum(axis=1).nlargest(_MOST_NAMED).index
         name_points(ax, table.loc[farthest], "speed", "ability", "subject")
-        ax.set_xlabel("speed: further right are shorter answers than others give")
+        ax.set_xlabel("speed (further right: shorter answers than others give)")
         ax.set_ylabel("ability")
         ax.grid(color="#e4e4e4", lw=0.6)
     return fig
 
 
 def plot_items(items: pd.DataFrame) -> Figure:
-    """Draw the item map: difficulty against discrimination, the flagged items named."""
+    """Draw the item map: difficulty against discrimination, with flagged items labelled."""
     flagged = items[items["flag"] != ""]
     plain = items[items["flag"] == ""]
     with one_panel(4.6) as (fig, ax):
@@ -103,21 +103,21 @@ def plot_items(items: pd.DataFrame) -> Figure:
 
 @contextmanager
 def one_panel(height: float, width: float = WIDTH) -> Iterator[tuple[Figure, Axes]]:
-    """Begin a picture of one panel, in the style of all."""
+    """Open a figure with one panel in the common style."""
     with figure_style():
         fig = Figure(figsize=(width, height), layout="constrained")
         yield fig, fig.subplots()
 
 
 def one_below_the_other(ax: Axes, names: Iterable[str]) -> None:
-    """Name rows, the first on top."""
+    """Label rows, the first on top."""
     shown = [one_line(str(name), 36) for name in names]
     ax.set_yticks(range(len(shown)), shown)
     ax.set_ylim(len(shown) - 0.4, -0.6)
 
 
 def name_points(ax: Axes, points: pd.DataFrame, x: str, y: str, name: str) -> None:
-    """Name a dozen points at most, none of them where its name would lie on another's."""
+    """Label at most a dozen points, skipping those whose label would overlap another."""
     ax.autoscale_view()
     places = ax.transData.transform(points[[x, y]].to_numpy(float))
     letter = _LETTER * ax.figure.dpi / 72
@@ -142,7 +142,7 @@ def name_points(ax: Axes, points: pd.DataFrame, x: str, y: str, name: str) -> No
 
 @contextmanager
 def figure_style() -> Iterator[None]:
-    """Draw calmly, show names as they are, and keep text as text."""
+    """Set a plain style, with names drawn literally and text in SVG kept as text."""
     settings = {
         "text.parse_math": False,
         "svg.fonttype": "none",

@@ -1,21 +1,21 @@
-"""Whether a point estimate may be trusted, in words for a report."""
+"""The report's sentences on whether the point estimate may be trusted."""
 
 from bayesirt.checks.point_comparison import Comparison
 from bayesirt.names import counted, one_line
 from bayesirt.ranking.finished_run import Run
 
 _FEW = 0.1
-"""Share of subjects up to which those that lie apart are exceptions."""
+"""Largest share of disagreeing subjects that still count as exceptions."""
 
 
 def trust_in_point(run: Run, comparison: Comparison) -> str:
-    """Say whether the point estimate may be trusted, by what the posterior says."""
+    """Say whether the point estimate may be trusted, judged by the posterior."""
     if not run.point.converged:
         return f"Do not use the point estimate: it has not converged ({run.point.stop_reason})."
     if not run.posterior.verdict.sound:
-        return "Sampling is not sound, so that the posterior cannot judge the point estimate."
+        return "Sampling is not sound, so the posterior cannot judge the point estimate."
     order = (
-        f"It orders subjects as the posterior does to a rank correlation of "
+        f"It orders subjects like the posterior, with a rank correlation of "
         f"{comparison.rank_correlation:.3f}."
     )
     return f"{_of_subjects(comparison)} {order} {_of_items(comparison)}"
@@ -38,7 +38,7 @@ def _of_subjects(comparison: Comparison) -> str:
         f"posterior standard deviation from the posterior mean, farthest {farthest}."
     )
     if len(apart) <= _FEW * n:
-        return f"The point estimate of abilities may be trusted but for a few: {lie}"
+        return f"The point estimate of abilities may be trusted with few exceptions: {lie}"
     return f"Do not trust the point estimate of abilities: {lie}"
 
 
@@ -48,6 +48,6 @@ def _of_items(comparison: Comparison) -> str:
     if not apart:
         return f"Its discriminations and intercepts may be trusted too, for all of {items}."
     return (
-        f"Take discriminations and intercepts from the posterior: those of {apart:,} of {items} "
-        f"lie more than one standard deviation apart."
+        f"Take discriminations and intercepts from the posterior: for {apart:,} of {items} "
+        f"they differ by more than one standard deviation."
     )

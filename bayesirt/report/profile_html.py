@@ -19,13 +19,13 @@ from bayesirt.report.profile_plots import (
 )
 
 _MOST_LEVELS = 15_000
-"""In the table of all levels: a browser takes that many cells without a thought."""
+"""Most cells in the table of all levels; a browser handles that many easily."""
 _MOST_RANKED = 50
 _MOST_SCORES = 500
 
 
 def render_profile_report(run: ProfileRun) -> str:
-    """Return the report of ability profiles, a whole HTML document."""
+    """Render the report of ability profiles as a complete HTML document."""
     profiles = run.profiles
     subjects = subjects_by_level(profiles)
     several = len(profiles.abilities) > 1
@@ -36,7 +36,7 @@ def render_profile_report(run: ProfileRun) -> str:
         verdict=run.posterior.verdict,
         n_subjects=len(subjects),
         abilities=profiles.abilities.to_dict("records"),
-        reliability=svg(plot_reliability(profiles), "What the data tell of each ability"),
+        reliability=svg(plot_reliability(profiles), "Reliability of each ability"),
         heat_map=svg(plot_heat_map(profiles), "Levels of all abilities") if several else "",
         panels=svg(_panels(profiles, subjects), "Profiles side by side"),
         n_drawn=min(len(subjects), MOST_SUBJECTS),
@@ -54,7 +54,7 @@ def render_profile_report(run: ProfileRun) -> str:
 
 
 def _panels(profiles: AbilityProfiles, subjects: list[str]) -> Figure:
-    """Return profiles side by side; the profile of a single ability is one of all subjects."""
+    """Draw profiles side by side, or, of a single ability, all subjects in one panel."""
     abilities = profiles.abilities["ability"]
     if len(abilities) == 1:
         return plot_ability(profiles, abilities[0])
@@ -62,7 +62,7 @@ def _panels(profiles: AbilityProfiles, subjects: list[str]) -> Figure:
 
 
 def _levels(profiles: AbilityProfiles, subjects: list[str]) -> list[dict[str, Any]]:
-    """Return the rows of a table of levels, as many subjects as a browser takes."""
+    """Return the rows of the table of levels, limited to what a browser handles easily."""
     shown = subjects[: max(1, _MOST_LEVELS // len(profiles.abilities))]
     tables = [profiles.levels(c).loc[shown].to_numpy().tolist() for c in ("level", "low", "high")]
     return [

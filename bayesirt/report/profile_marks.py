@@ -1,4 +1,4 @@
-"""What the figures of ability profiles share: marks, names and keys."""
+"""Marks, labels and legends that the figures of ability profiles share."""
 
 from typing import Any
 
@@ -14,12 +14,12 @@ from bayesirt.profiles.ability_profiles import BORROWED, MEASURED, PRIOR, Abilit
 from bayesirt.report.plots import ACCENT, INK, SOFT, WIDTH
 
 MOST_SUBJECTS = 40
-"""Subjects of a heat map."""
+"""Most subjects in a heat map."""
 MOST_PANELS = 12
-"""Subjects whose profiles stand side by side."""
+"""Most subjects whose profiles are drawn side by side."""
 MOST_ABILITIES = 60
 FEW = 12
-"""Abilities up to which there is room for slanted names and for numbers."""
+"""Most abilities for which slanted names and numbers fit."""
 
 NAME = 36
 FAINT = "#e4e4e4"
@@ -42,7 +42,7 @@ MARKS: dict[str, dict[str, Any]] = {
 
 
 def by_reliability(profiles: AbilityProfiles) -> pd.DataFrame:
-    """Return the abilities, those known best first and those that rest on the prior last."""
+    """Return the abilities, most reliable first and those that rest on the prior last."""
     table = profiles.abilities.sort_values("reliability", ascending=False, kind="stable")
     return table.head(MOST_ABILITIES)
 
@@ -61,14 +61,14 @@ def draw_intervals(ax: Axes, rows: pd.DataFrame) -> None:
 
 
 def name_rows(ax: Axes, rows: pd.DataFrame, named_by: str = "ability") -> None:
-    """Name the rows of a picture, in grey where they rest on the prior."""
+    """Label the rows of a picture, in grey where they rest on the prior."""
     ax.set_yticks(range(len(rows)), [one_line(s, NAME) for s in rows[named_by]], fontsize=8)
     for label, standing in zip(ax.get_yticklabels(), rows["standing"], strict=True):
         label.set_color(GREY if standing == PRIOR else INK)
 
 
 def name_columns(ax: Axes, columns: NDArray[np.float64], abilities: pd.DataFrame) -> None:
-    """Name the columns of a picture above it, in grey where they rest on the prior."""
+    """Label the columns of a picture above it, in grey where they rest on the prior."""
     ax.xaxis.tick_top()
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
@@ -86,7 +86,7 @@ def name_columns(ax: Axes, columns: NDArray[np.float64], abilities: pd.DataFrame
 
 
 def grid_figure(n_rows: int, abilities: pd.DataFrame, row_height: float) -> tuple[Figure, Axes]:
-    """Return a figure with room for a grid, names on its left and those of abilities above."""
+    """Return a figure for a grid, with room for names on the left and abilities above."""
     longest = max(len(one_line(name, NAME)) for name in abilities["ability"])
     steep = len(abilities) > FEW
     above = 0.07 * longest * (1 if steep else 0.64)
@@ -97,12 +97,12 @@ def grid_figure(n_rows: int, abilities: pd.DataFrame, row_height: float) -> tupl
 
 
 def is_dark(colours: NDArray[np.floating]) -> NDArray[np.bool_]:
-    """Return for each colour, shape (..., 4), whether white is to be written on it."""
+    """Return for each colour, shape (..., 4), whether text on it should be white."""
     return colours[..., :3] @ np.array([0.299, 0.587, 0.114]) < 0.5
 
 
 def explain_marks(fig: Figure, standing: "pd.Series[str]", loc: str = "outside lower left") -> None:
-    """Say what the marks mean that are drawn."""
+    """Add a legend for the marks that are drawn."""
     marks = [x for x in MARKS if (standing == x).any()]
     keys = [Line2D([], [], lw=1.6, **MARKS[x]) for x in marks]
     fig.legend(keys, marks, **{**KEY, "loc": loc})

@@ -1,7 +1,7 @@
 """Figures of ability profiles, readable in black and white.
 
-Names are drawn as they are: nothing in them is read as mathematics. What rests on the prior is
-grey and hollow; what rests on other abilities is hollow.
+Names are drawn literally, never parsed as mathematics. Marks that rest on the prior are grey and
+hollow; marks that rest on other abilities are hollow.
 """
 
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ def subjects_by_level(profiles: AbilityProfiles) -> list[str]:
 
 
 def plot_profile(profiles: AbilityProfiles, subject: str) -> Figure:
-    """Draw what one subject has of each ability, with 90% intervals, most on top."""
+    """Draw one subject's level of each ability with 90% intervals, highest on top."""
     table = _drawn(profiles)
     rows = table[table["subject"] == subject].sort_values("level", ascending=False, kind="stable")
     if rows.empty:
@@ -61,14 +61,14 @@ def plot_profile(profiles: AbilityProfiles, subject: str) -> Figure:
 
 
 def plot_ability(profiles: AbilityProfiles, ability: str) -> Figure:
-    """Draw what each subject has of one ability, with 90% intervals, most on top."""
+    """Draw each subject's level of one ability with 90% intervals, highest on top."""
     rows = profiles.ranking(ability).head(MOST_SUBJECTS)
     standing = profiles.abilities.set_index("ability")["standing"][ability]
     return _one_panel(rows.assign(standing=standing), "subject", one_line(ability, 60))
 
 
 def plot_profiles(profiles: AbilityProfiles, subjects: Sequence[str]) -> Figure:
-    """Draw profiles side by side, the abilities in one order: those known best on top."""
+    """Draw profiles side by side, with the most reliable abilities on top."""
     subjects = list(subjects)[:MOST_PANELS]
     table = _drawn(profiles).set_index("subject")
     n_abilities = len(table) // table.index.nunique()
@@ -97,12 +97,12 @@ def plot_profiles(profiles: AbilityProfiles, subjects: Sequence[str]) -> Figure:
 
 
 def plot_heat_map(profiles: AbilityProfiles, subjects: Sequence[str] = ()) -> Figure:
-    """Draw all levels at once: the surer, the larger a cell; the higher, the bluer.
+    """Draw all levels at once: larger cells are more certain, bluer cells are higher.
 
-    Subjects are in the order of their mean levels, where no other is given.
+    Subjects are sorted by their mean level unless `subjects` gives an order.
 
-    The area of a cell is 1 - sd² of a whole one: the share of the population's variance that is
-    known of this level.
+    The area of a cell is 1 - sd² of a full one: the share of the population's variance that is
+    not uncertainty about this level.
     """
     abilities = by_reliability(profiles)
     subjects = list(subjects or subjects_by_level(profiles))[:MOST_SUBJECTS]
@@ -130,7 +130,7 @@ def plot_heat_map(profiles: AbilityProfiles, subjects: Sequence[str] = ()) -> Fi
 
 
 def plot_correlations(profiles: AbilityProfiles) -> Figure:
-    """Draw how abilities go together, similar ones side by side."""
+    """Draw the correlations of abilities, with similar ones side by side."""
     if profiles.pairs.empty:
         raise ValueError("one ability has no correlations; draw profiles of two or more")
     correlation, apart = _pair_matrices(profiles)
@@ -156,7 +156,7 @@ def plot_correlations(profiles: AbilityProfiles) -> Figure:
 
 
 def plot_reliability(profiles: AbilityProfiles) -> Figure:
-    """Draw how much the data tell of each ability, and how much its own items do."""
+    """Draw each ability's reliability from all data and from its own items."""
     table = by_reliability(profiles)
     rows = np.arange(len(table))
     with one_panel(1.3 + 0.2 * len(table)) as (fig, ax):
@@ -177,7 +177,7 @@ def plot_reliability(profiles: AbilityProfiles) -> Figure:
 
 
 def _drawn(profiles: AbilityProfiles) -> pd.DataFrame:
-    """Return the rows of the summary with their standing, abilities known best first."""
+    """Return the rows of the summary with their standing, most reliable abilities first."""
     table = by_reliability(profiles)
     place = pd.Series(range(len(table)), index=table["ability"])
     rows = profiles.summary[profiles.summary["ability"].isin(place.index)]
@@ -235,7 +235,7 @@ def _explain_cells(fig: Figure) -> None:
 def _pair_matrices(
     profiles: AbilityProfiles,
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return correlations and whether pairs are told apart, shape (ability, ability) each."""
+    """Return correlations and whether pairs are distinguishable, shape (ability, ability) each."""
     n = len(profiles.abilities)
     above = np.triu_indices(n, 1)
     correlation, apart = np.eye(n), np.ones((n, n), bool)
@@ -246,7 +246,7 @@ def _pair_matrices(
 def _similar_together(
     correlation: NDArray[np.float64], which: NDArray[np.intp]
 ) -> NDArray[np.intp]:
-    """Return some abilities in the order of the leaves of a tree that joins similar ones."""
+    """Return abilities in the leaf order of a hierarchical clustering by correlation."""
     which = np.sort(which)
     if len(which) < 3:
         return which

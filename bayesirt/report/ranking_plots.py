@@ -1,4 +1,4 @@
-"""Figures that explain a ranking: who is surely above whom, what moved, what the items can tell."""
+"""Figures that explain a ranking: pairwise probabilities, rank shifts, item information."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -35,7 +35,7 @@ _MOST_NAMED_FLOWS = 12
 _GRID = np.linspace(-4, 4, 81)
 _DRAWS = 200
 _MOST_CURVES = 200_000
-"""Curves of items over all draws."""
+"""Most curves of items, over all draws."""
 
 
 def plot_pairwise(ranking: Ranking) -> Figure:
@@ -60,7 +60,7 @@ def plot_pairwise(ranking: Ranking) -> Figure:
 
 
 def plot_clusters(clusters: ClusterRanking, ranking: Ranking) -> Figure:
-    """Draw each cluster's ability with its 90% interval, and those of its subjects as dots."""
+    """Draw each cluster's ability with its 90% interval, and its subjects' abilities as circles."""
     table = clusters.summary.head(_MOST_CLUSTERS)
     row_of = {cluster: row for row, cluster in enumerate(table["cluster"])}
     shown = ranking.summary[ranking.summary["cluster"].isin(table["cluster"])]
@@ -93,7 +93,7 @@ def plot_difficulty(sources: DifficultySources) -> Figure:
 
 
 def plot_repeats(repeats: "RepeatedRuns", ranking: Ranking) -> Figure:
-    """Draw pass^k, the proportion correct of one run, and pass@k for the most runs there are."""
+    """Draw pass^k, the proportion correct of one run, and pass@k, for the most runs."""
     names = list(ranking.summary["subject"].head(_MOST_REPEATED))
     table = repeats.table.set_index(["runs", "subject"])
     once, often = (table.loc[k].loc[names] for k in (1, repeats.table["runs"].max()))
@@ -139,7 +139,7 @@ def plot_rank_flow(ranking: Ranking) -> Figure:
 
 
 def plot_information(posterior: Posterior) -> Figure:
-    """Draw how precisely the items measure at each ability, above the abilities that are there."""
+    """Draw the standard error at each ability, with the subjects' abilities as ticks."""
     posterior = posterior.reported
     most = max(20, min(_DRAWS, _MOST_CURVES // len(posterior.items)))
     of_items = [posterior.draws(name, most) for name in posterior.parameters[1:]]
@@ -163,7 +163,7 @@ def plot_information(posterior: Posterior) -> Figure:
 def _information(
     link: str, grid: NDArray[np.float64], *of_items: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return what all items tell at each ability of a grid, draw by draw."""
+    """Return the information of all items at each ability of a grid, draw by draw."""
     import jax
 
     from bayesirt.ranking.item_information import item_information
@@ -178,7 +178,7 @@ def _information(
 def plot_item_curves(
     posterior: Posterior, items: Sequence[str], *, notes: Sequence[str] = ()
 ) -> Figure:
-    """Draw the proportion correct expected at each ability, with bands, beside what was seen."""
+    """Draw the proportion correct expected at each ability, with bands, and that observed."""
     import jax.numpy as jnp
 
     from bayesirt.likelihood.families import family_named
@@ -233,7 +233,7 @@ def plot_comparison(comparison: Comparison) -> Figure:
 
 
 def plot_price(ranking: Ranking, price: str) -> Figure:
-    """Draw the expected score against what answers take, the best for each price named."""
+    """Draw the expected score against length or cost, and label the best at each price."""
     table = ranking.summary[ranking.summary[price] > 0]
     table = table.sort_values([price, "expected_score"], ascending=[True, False])
     front = table[table["expected_score"].cummax() == table["expected_score"]]

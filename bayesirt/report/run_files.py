@@ -16,12 +16,12 @@ def save_run(run: Run, folder: str | Path, *, overwrite: bool = False) -> None:
     folder : str or Path
         Written whole or not at all.
     overwrite : bool
-        Replace a run that is there.
+        Replace an existing run.
 
     Raises
     ------
     ResponseError
-        If the folder cannot be written, or holds something else.
+        If the folder cannot be written, or holds something other than a run.
     """
     save_runs({"": run}, Path(folder), overwrite=overwrite)
 

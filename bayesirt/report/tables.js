@@ -1,5 +1,5 @@
 "use strict";
-// Every table sorts by its heads. Long ones are shown in pages, and have a box to filter by.
+// Every table sorts by its headers. Long tables are shown in pages and have a filter.
 const PAGE = 100;
 const words = new Intl.Collator(undefined, { numeric: true });
 
@@ -78,7 +78,7 @@ for (const table of document.querySelectorAll("table")) {
   const long = table.tBodies[0].rows.length > 20 && table.closest(".scroll");
   sortable(table, long ? paged(table) : () => {});
 }
-// Of rankings by topic one is shown, which a box chooses; on paper all are.
+// A select box chooses which ranking by topic is shown; print shows all.
 for (const choice of document.querySelectorAll(".choice")) {
   const label = document.createElement("label");
   label.className = "pages";
@@ -100,7 +100,7 @@ const reveal = () => {
 };
 window.addEventListener("hashchange", reveal);
 reveal();
-// On paper, what statisticians ask for stays folded unless it was opened.
+// In print, the section for statisticians stays folded unless it was opened.
 window.addEventListener("beforeprint", () => {
   for (const details of document.querySelectorAll("details:not(.deep)")) details.open = true;
 });

@@ -1,4 +1,4 @@
-"""What the command line prints. Names are shown as text, never as markup."""
+"""Output of the command line. Names are printed as text, never as markup."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _MOST_MISFITS = 10
 
 
 def print_run(run: Run, folder: Path) -> None:
-    """Print what makes the ranking void, it and its verdict, and where the report is."""
+    """Print warnings, the verdict, the ranking, notes and the path of the report."""
     console = new_console()
     ranking = run.ranking
     say_first(console, ranking.warnings, sound=ranking.sound)
@@ -83,7 +83,7 @@ def print_run(run: Run, folder: Path) -> None:
 
 
 def _notes(run: Run) -> list[str]:
-    """Return what else is known of a run, a paragraph each."""
+    """Return further notes on a run, one paragraph each."""
     diagnostics = run.record.diagnostics
     names = ("slopes", "runs", "cut", "fit", "prediction", "scale")
     notes = [diagnostics[name] for name in names if diagnostics.get(name)]
@@ -113,7 +113,7 @@ def _clusters_table(rows: pd.DataFrame) -> PlainTable:
 
 
 def print_horizons(found: Horizons, ranking: Ranking) -> None:
-    """Print how long a task each subject gets done, and what minutes explain."""
+    """Print each subject's time horizons, and how much task length explains."""
     from bayesirt.ranking.horizon import in_time
 
     console = new_console()
@@ -153,7 +153,7 @@ def print_separation(
     *,
     sound: bool,
 ) -> None:
-    """Print what would tell neighbours of a ranking apart, and what shows at all."""
+    """Print what would tell neighbours apart, and the least detectable difference."""
     console = new_console()
     say_first(console, warnings, sound=sound)
     named = {"more_items": "extra questions", "more_subjects": "or extra subjects"}
@@ -177,14 +177,14 @@ def print_separation(
 
 
 def _amount(n: float) -> str:
-    """Return how many more it takes."""
+    """Format a number of extra questions or subjects."""
     if isnan(n):
         return "?"
     return "too many" if isinf(n) else f"{rounded(n):,}"
 
 
 def print_check(responses: Responses, rule: AverageRule | None, facets: Sequence[str] = ()) -> None:
-    """Print what the responses hold, whether they can be ranked, and the rule on averages."""
+    """Print a summary of the responses, whether they can be ranked, and the averages rule."""
     from bayesirt.data.connections import told_groups
 
     console = new_console()
@@ -199,7 +199,7 @@ def print_check(responses: Responses, rule: AverageRule | None, facets: Sequence
     console.print(table)
     groups = told_groups(responses, facets)
     if len(groups) == 1:
-        console.print("Every subject is connected with every other: this can be ranked.")
+        console.print("All subjects are connected, so they can be ranked.")
         if rule is not None:
             console.print(Text(rule.to_text()))
         return
@@ -212,7 +212,7 @@ def print_check(responses: Responses, rule: AverageRule | None, facets: Sequence
 
 
 def check_as_json(responses: Responses, rule: AverageRule | None) -> dict[str, Any]:
-    """Return what the responses hold and the rule on averages, ready for JSON."""
+    """Return the summary of the responses and the averages rule for JSON."""
     facts: dict[str, Any] = responses.summary["value"].to_dict()
     if rule is None:
         return facts
@@ -262,7 +262,7 @@ def print_comparison(comparison: Comparison, warnings: Sequence[str], *, sound: 
 
 
 def print_review(review: ItemReview) -> None:
-    """Print the items that are listed, why, and on what evidence; and the conclusion."""
+    """Print the listed items with reasons and evidence, and the conclusion."""
     console = new_console()
     listed = review.listed
     for row in listed.head(MOST_ROWS).itertuples():
@@ -272,7 +272,7 @@ def print_review(review: ItemReview) -> None:
 
 
 def print_fit(fit: FitCheck) -> None:
-    """Print the models that were compared, where items and subjects depart, and the conclusion."""
+    """Print the compared models, misfitting items and subjects, and the conclusion."""
     from bayesirt.checks.fit.categories import misfitting
 
     console = new_console()
@@ -295,7 +295,7 @@ def print_fit(fit: FitCheck) -> None:
 
 
 def _print_categories(console: Console, misfits: pd.DataFrame) -> None:
-    """Print the grades of items that misfit for how often they come, the clearest first."""
+    """Print the grades whose frequency misfits, clearest first."""
     if misfits.empty:
         return
     table = new_table("item", "grade", "observed", "expected", "p")
@@ -309,7 +309,7 @@ def _print_categories(console: Console, misfits: pd.DataFrame) -> None:
 def print_next_items(
     suggestions: Mapping[str, NextItems], verdict: Verdict, n: int, stop_width: float | None
 ) -> None:
-    """Print what is known of each subject, its next items, and whether it is enough."""
+    """Print each subject's estimate, its next items, and whether to stop."""
     console = new_console()
     if not verdict.sound or verdict.unconverged:
         style = CAUTION if verdict.sound else ALARM
@@ -337,7 +337,7 @@ def print_next_items(
 def next_items_as_json(
     suggestions: Mapping[str, NextItems], verdict: Verdict, n: int, stop_width: float | None
 ) -> dict[str, Any]:
-    """Return what is known of each subject and its next items, ready for JSON."""
+    """Return each subject's estimate and next items for JSON."""
     subjects = []
     for name, found in suggestions.items():
         so_far = found.so_far

@@ -1,4 +1,4 @@
-"""What the commands of item banks print. Names are shown as text, never as markup."""
+"""Output of the item bank commands. Names are printed as text, never as markup."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _MOST_ALARMS, _MOST_ANCHORS = 20, 5
 
 
 def print_bank(bank: ItemBank) -> None:
-    """Print how many items and anchors each benchmark of a bank has, and what comes next."""
+    """Print the numbers of items and anchors of each benchmark, and the next step."""
     console = new_console()
     table = new_table("benchmark", "items", "anchors")
     for name in bank.benchmark_names[:MOST_ROWS]:
@@ -68,7 +68,7 @@ def suite_scores_as_json(scores: NewScores) -> dict[str, Any]:
 def print_next_anchors(
     suggestions: Mapping[str, NextAnchors], n: int, stop_width: float | None
 ) -> None:
-    """Print what is known of each subject's score, its next items, and whether it is enough."""
+    """Print each subject's score so far, its next items, and whether to stop."""
     console = new_console()
     for name, found in suggestions.items():
         console.print(Text(f"{one_line(name)}: {found.so_far.to_text(stop_width)}"))
@@ -87,7 +87,7 @@ def print_next_anchors(
 def next_anchors_as_json(
     suggestions: Mapping[str, NextAnchors], n: int, stop_width: float | None
 ) -> dict[str, Any]:
-    """Return what is known of each subject's score and its next items, ready for JSON."""
+    """Return each subject's score so far and its next items, ready for JSON."""
     subjects = [
         {
             "subject": name,
@@ -127,7 +127,9 @@ def print_review(review: BankReview) -> None:
             console.print(Text(alarm.sentence))
     for kind, n in of_kind.items():
         if n > _MOST_ALARMS:
-            console.print(Text(f"... and {n - _MOST_ALARMS:,} more alarms of kind {kind}: --json"))
+            console.print(
+                Text(f"... and {n - _MOST_ALARMS:,} more alarms of kind {kind}; see --json")
+            )
     answered = review.anchors[review.anchors["n_recent"] > 0].head(_MOST_ANCHORS)
     if len(answered):
         _print_anchors(answered)
@@ -158,7 +160,7 @@ def _print_anchors(anchors: pd.DataFrame) -> None:
             f"{row.observed:.0%}",
             f"{row.p:.2g}",
         )
-    console.print(Text("Anchors that drift most (p over all of them):"))
+    console.print(Text("Anchors that drift most (p adjusted for all anchors):"))
     console.print(table)
 
 

@@ -1,4 +1,4 @@
-"""What all that the command line prints is made of."""
+"""Building blocks of the command line's output."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +14,7 @@ from rich.text import Text
 from bayesirt.names import one_line
 
 MOST_ROWS = 50
-"""Of a table that are printed."""
+"""Rows of a table that are printed."""
 
 _FILE_WIDTH = 140
 _NAMES = (
@@ -23,16 +23,16 @@ _NAMES = (
 )  # fmt: skip
 _LEFT = (*_NAMES, "", "why", "ability", "standing")
 _APART = 2
-"""Columns between two columns of a table."""
+"""Spaces between two columns of a table."""
 _NAME_WIDTHS = 14, 40
-"""What is left of a long name before a column is dropped, and how much is shown at most."""
+"""Width to which long names shrink before a column is dropped, and their largest width."""
 
 ALARM, CAUTION = "bold red", "bold yellow"
-"""Styles of what makes a ranking void, and of what else must be read first."""
+"""Styles of warnings that make a ranking void, and of other warnings."""
 
 
 def new_console() -> Console:
-    """Return a console as wide as the table needs where nobody looks at its edge."""
+    """Return a console; without a terminal it has a fixed, generous width."""
     console = Console(highlight=False)
     if console.is_terminal or os.environ.get("COLUMNS", "").isdigit():
         return console
@@ -40,7 +40,7 @@ def new_console() -> Console:
 
 
 class PlainTable:
-    """A table that fits: long names lose their middle, then columns go, the least telling first."""
+    """A table that fits: it shortens long names, then drops the least important columns."""
 
     def __init__(self, columns: Sequence[str], drop: Sequence[str]) -> None:
         self.columns = columns
@@ -48,7 +48,7 @@ class PlainTable:
         self.rows: list[tuple[str, ...]] = []
 
     def add_row(self, *cells: str) -> None:
-        """Add a row; cells at its end may be left out."""
+        """Add a row; trailing cells may be left out."""
         self.rows.append((*cells, *[""] * (len(self.columns) - len(cells))))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
@@ -64,7 +64,7 @@ class PlainTable:
         yield table
 
     def _fitting(self, width: int) -> tuple[list[int], int]:
-        """Return which columns there is room for, and how wide names may be."""
+        """Return which columns fit, and the width of names."""
         least, most = _NAME_WIDTHS
         kept, drop = list(range(len(self.columns))), list(self.drop)
         while True:
@@ -80,7 +80,7 @@ class PlainTable:
             kept = [k for k in kept if k not in gone]
 
     def _places(self, column: str) -> list[int]:
-        """Return the places of a column and its interval, or of the interval alone: ``x 90%``."""
+        """Return the places of a column and its interval; of the interval alone for ``x 90%``."""
         own = column.removesuffix(" 90%")
         place = next((k for k, name in enumerate(self.columns) if name == own), None)
         if place is None:
@@ -92,10 +92,9 @@ class PlainTable:
         return max(map(cell_len, (self.columns[k], *(row[k] for row in self.rows))))
 
     def _shorten(self, width: int) -> Callable[[str], str]:
-        """Return how names are shortened, so that most of them stay different.
+        """Return the way of shortening that keeps the most names distinct.
 
-        By their middle, by what stands before or behind it, or by what all of them begin and end
-        with.
+        Ways cut names in the middle, nearer to either end, or at their common beginning and end.
         """
         cells = (zip(self.columns, row, strict=True) for row in self.rows)
         names = {cell for row in cells for column, cell in row if column in _NAMES and cell}
@@ -113,10 +112,10 @@ class PlainTable:
 
 
 def new_table(*columns: str, drop: Sequence[str] = ()) -> PlainTable:
-    """Return a plain table, whose columns of words stand to the left.
+    """Return a plain table with columns of words aligned to the left.
 
-    `drop` names the columns that a narrow terminal may lack, the least telling first: each goes
-    with its interval, or with ``x 90%`` the interval alone.
+    `drop` names the columns that a narrow terminal may omit, least important first: each goes with
+    its interval, or, for ``x 90%``, the interval alone.
     """
     return PlainTable(columns, drop)
 
@@ -128,6 +127,6 @@ def say_more(console: Console, rows: pd.DataFrame, shown: int = MOST_ROWS) -> No
 
 
 def say_first(console: Console, warnings: Sequence[str], *, sound: bool) -> None:
-    """Print what must be read first; where draws are not sound, the first says so."""
+    """Print the warnings; if the draws are not sound, the first one says so."""
     for k, said in enumerate(warnings):
         console.print(Text(said, style=CAUTION if sound or k else ALARM))

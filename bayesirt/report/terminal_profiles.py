@@ -15,7 +15,7 @@ from bayesirt.report.json_rows import rows_for_json
 from bayesirt.report.terminal_parts import ALARM, MOST_ROWS, new_console, new_table, say_more
 
 _MOST_PRINTED = 3
-"""Abilities whose levels stand in the ranking."""
+"""Abilities whose levels are printed in the ranking."""
 
 
 def _say_verdict(console: Console, run: ProfileRun | Exploration) -> None:
@@ -26,7 +26,7 @@ def _say_verdict(console: Console, run: ProfileRun | Exploration) -> None:
 
 
 def print_profiles(run: ProfileRun, folder: Path) -> None:
-    """Print the verdict, what the data tell of each ability and who is best, and predictions."""
+    """Print the verdict, each ability's reliability and best subject, and predictions."""
     console = new_console()
     verdict, profiles = run.posterior.verdict, run.profiles
     _say_verdict(console, run)
@@ -77,7 +77,7 @@ def profiles_as_json(run: ProfileRun) -> dict[str, Any]:
 
 
 def print_exploration(run: Exploration, folder: Path) -> None:
-    """Print the verdict, the ranking by expected score with levels, and what abilities are."""
+    """Print the verdict, the ranking by expected score with levels, and the abilities."""
     console = new_console()
     names = list(run.abilities["ability"])[:_MOST_PRINTED]
     _say_verdict(console, run)
@@ -119,7 +119,7 @@ def print_exploration(run: Exploration, folder: Path) -> None:
         best = run.clusters.iloc[0]
         console.print(
             Text(
-                f"Of {len(run.clusters)} clusters {one_line(best['cluster'], 60)} is first, with "
+                f"Of {len(run.clusters)} clusters, {one_line(best['cluster'], 60)} is first, with "
                 f"an expected score of {best['expected_score']:.1%} (rank {best['rank_low']} to "
                 f"{best['rank_high']}). {shares_in_words(*shares(run.posterior))}"
             )

@@ -11,7 +11,7 @@ from bayesirt.report.terminal_parts import MOST_ROWS, PlainTable, new_table
 
 
 def ranking_table(ranking: Ranking, rows: pd.DataFrame) -> PlainTable:
-    """Return the table of a ranking that abilities lead."""
+    """Return the table of a ranking by ability."""
     prices = [price for price in ("length", "cost") if price in rows]
     like_these = ("like these", "90%") if "population_score" in rows else ()
     by_it = "by acc." if ranking.answers is None else "by it"
@@ -42,7 +42,7 @@ def ranking_table(ranking: Ranking, rows: pd.DataFrame) -> PlainTable:
 
 
 def score_table(ranking: Ranking, rows: pd.DataFrame) -> PlainTable:
-    """Return the table of a ranking that accuracies lead."""
+    """Return the table of a ranking by score."""
     table = new_table(
         "rank", "90%", "subject", ranking.score, "ability", "90%", "by ability", "90%",
         drop=("by ability 90%", "ability 90%", "ability"),
@@ -69,7 +69,7 @@ def _interval(ranking: Ranking, low: float, high: float) -> str:
 
 
 def _like_these(ranking: Ranking, row: Any) -> tuple[str, ...]:
-    """Return the score over items like these with its interval, where it was asked for."""
+    """Return the score over items like these with its interval, if it was requested."""
     if not hasattr(row, "population_score"):
         return ()
     low, high = row.population_score_low, row.population_score_high
@@ -77,7 +77,7 @@ def _like_these(ranking: Ranking, row: Any) -> tuple[str, ...]:
 
 
 def topics_table(topics: TopicRankings, *, wide: bool) -> PlainTable:
-    """Return a table of topics: the best, and who gains or loses."""
+    """Return a table of topics: the best subjects, and those that gain or lose."""
     best = ("best", "second", "third") if wide else ("best",)
     table = new_table("topic", "items", *best, GAINS, LOSES, drop=("items", "third", "second"))
     for topic, ranking in list(topics.rankings.items())[:MOST_ROWS]:
@@ -93,5 +93,5 @@ def topics_table(topics: TopicRankings, *, wide: bool) -> PlainTable:
 
 
 def _first(names: list[str]) -> str:
-    """Return the first of some names, and how many more there are."""
+    """Return the first name and the number of the others."""
     return f"{names[0]} +{len(names) - 1}" if len(names) > 1 else "".join(names)

@@ -1,4 +1,4 @@
-"""What a report shows of rankings by topic."""
+"""The report's section on rankings by topic."""
 
 from typing import Any
 
@@ -8,11 +8,11 @@ from bayesirt.report.leaderboard import Leaderboard, gain_column, leaderboard
 
 _TOP = 3
 _MOST_ROWS, _FEWEST_ROWS = 3000, 20
-"""Of all topics' rankings together, and of each, that a report shows."""
+"""Rows shown over all topics, and the fewest shown of each."""
 
 
 def topic_part(topics: TopicRankings) -> dict[str, Any]:
-    """Return what the report shows: the sentences, a table of topics, and a ranking each."""
+    """Return the section's sentences, a table of topics, and one ranking per topic."""
     rows = max(_FEWEST_ROWS, _MOST_ROWS // len(topics.rankings))
     overview, boards = [], []
     for topic, ranking in topics.rankings.items():

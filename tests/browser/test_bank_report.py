@@ -119,5 +119,5 @@ def test_a_bank_that_scored_nobody_says_so():
     bare = ItemBank(2, bank.steps[:1])
     unseen = review.anchors.assign(n_recent=0)
     html = render_bank_report(bare, BankReview(unseen, review.benchmarks, 0, ()))
-    assert "Nobody was scored yet." in html
+    assert "No subject has been scored yet." in html
     assert "Do anchors still hold?" not in html

@@ -102,7 +102,7 @@ def test_pictures_are_listed_and_drawn(cli: Cli, run: Path, tmp_path: Path):
 def test_a_paragraph_and_its_sources_are_printed(cli: Cli, run: Path):
     said = cli("cite", run)
     assert said.code == 0
-    assert "subjects were ranked by" in said.out
+    assert "subjects were ranked on" in said.out
     assert "@article{mogstad2024" in said.out
 
 

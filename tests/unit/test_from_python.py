@@ -141,7 +141,7 @@ def test_other_pictures_are_refused(small_run: Run, name: str, said: str):
 
 def test_a_paragraph_cites_what_it_names(small_run: Run):
     found = bayesirt.cite(small_run)
-    assert found.text.startswith(f"{len(small_run.ranking.summary)} subjects were ranked by ")
+    assert found.text.startswith(f"{len(small_run.ranking.summary)} subjects were ranked on ")
     keys = re.findall(r"@\w+\{(\w+),", found.bibtex)
     assert keys[0] == "bayesirt"
     assert {"mogstad2024", "birnbaum1968"} <= {*keys}

@@ -103,7 +103,7 @@ def test_independent_abilities_have_no_picture_of_how_they_go_together():
     run = fake_profile_run(5, 3, 9, structure="independent")
     assert isinstance(plot_correlations(run.profiles), Figure)
     page = render_profile_report(run)
-    assert "told that abilities are independent" in page
+    assert "assumes that abilities are independent" in page
     assert "Correlations of abilities" not in page
 
 

@@ -114,12 +114,12 @@ def test_whether_the_point_estimate_may_be_trusted_is_said_in_words(small_run, m
 
     assert apart(0, 0).startswith("The point estimate of abilities may be trusted: none of 30")
     assert apart(0, 0).endswith("may be trusted too, for all of 20 items.")
-    assert "trusted but for a few: 1 of 30 subjects lies" in apart(1, 0)
-    assert apart(3, 0).startswith("The point estimate of abilities may be trusted but")
+    assert "trusted with few exceptions: 1 of 30 subjects lies" in apart(1, 0)
+    assert apart(3, 0).startswith("The point estimate of abilities may be trusted with")
     assert apart(4, 5).startswith(
         "Do not trust the point estimate of abilities: 4 of 30 subjects lie"
     )
-    assert "from the posterior: those of 5 of 20 items" in apart(4, 5)
+    assert "from the posterior: for 5 of 20 items" in apart(4, 5)
     assert f"rank correlation of {comparison.rank_correlation:.3f}" in apart(0, 0)
     unsound = replace(verdict, sound=False)
     monkeypatch.setitem(vars(small_run.posterior), "verdict", unsound)
@@ -132,7 +132,7 @@ def test_whether_the_point_estimate_may_be_trusted_is_said_in_words(small_run, m
 
 def test_scores_of_complete_data_are_called_observed(small_run, capsys, monkeypatch, tmp_path):
     page = render_report(small_run)
-    assert "scores were observed" in page
+    assert "scores are observed" in page
     assert "Expected score" not in page
     assert "(observed)" in ranking_as_markdown(small_run)
     monkeypatch.setenv("COLUMNS", "150")
