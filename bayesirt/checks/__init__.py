@@ -1,1 +1,1 @@
-"""Does the model fit, can the draws be trusted, which items deserve a look."""
+"""Checks of model fit, of point estimates and of items."""

@@ -1,4 +1,4 @@
-"""What grades tell beyond right and wrong: the information that a cut would lose."""
+"""The information that grades would lose if they were cut into right and wrong."""
 
 from typing import NamedTuple
 
@@ -13,25 +13,25 @@ _DRAWS, _MOST_CELLS = 20, 20_000_000
 
 
 class CutLoss(NamedTuple):
-    """The best cut of a scale into right and wrong, and what it leaves of the information."""
+    """The best cut of a scale into right and wrong, and the share of information it keeps."""
 
     level: str  # The lowest grade that is right.
-    share: float  # Of the information about abilities, what is left.
+    share: float  # Share of the information about abilities that is left.
 
     def to_text(self) -> str:
         """Return in a sentence what a cut would cost."""
         return (
-            f"Cut into right and wrong, at best with {self.level!r} or better as right, these "
+            f"Cut into right and wrong (at best with {self.level!r} or better as right), these "
             f"answers would tell {self.share:.0%} as much about abilities: {1 / self.share:.1f} "
             f"times as many questions would be needed."
         )
 
 
 def cut_loss(posterior: Posterior) -> CutLoss | None:
-    """Compare the information of answers with that of the best cut; None where they are no grades.
+    """Compare the information of grades with that of the best cut; None for other answers.
 
-    Reaching a level is a logistic curve in η with the slope of the item, whose information is
-    p (1 - p); both are summed over the cells that were seen, at draws of all parameters.
+    The probability of reaching a level is logistic in η, with the information p (1 - p) about η;
+    both informations are summed over the observed cells, at draws of all parameters.
     """
     answers, link = posterior.answers, posterior.link
     if answers is None or answers.kind != "graded":

@@ -1,4 +1,4 @@
-"""Items that every subject answers alike, more than two items would by chance."""
+"""Items that all subjects answer identically, beyond what chance explains."""
 
 from functools import partial
 from operator import itemgetter
@@ -19,20 +19,20 @@ _MOST_DRAWS, _CELL_DRAWS = 100, 500_000_000
 
 
 class Agreement(NamedTuple):
-    """How alike answers to two items would be if they only had the ability in common."""
+    """Agreement of the answers to two items, and that expected if they share only the ability."""
 
-    # shape (pair,). Log probability that all subjects that answered both give as many right answers
-    # to either.
+    # shape (pair,). Log probability that every subject who answered both items has the same number
+    # of right answers to each.
     log_all: NDArray[np.float64]
-    share: NDArray[np.float64]  # shape (pair,). Of these subjects, how many are expected to.
-    # shape (pair,). How many did. Both are NaN where no subject answered both.
+    share: NDArray[np.float64]  # shape (pair,). Expected share of these subjects that agree.
+    # shape (pair,). Observed share. Both shares are NaN where no subject answered both.
     observed: NDArray[np.float64]
 
 
 def identical_items(
     successes: NDArray[np.integer], trials: NDArray[np.integer]
 ) -> NDArray[np.intp]:
-    """Return the first item with the same answers, missing ones at the same places."""
+    """Return for each item the first one with the same answers and the same missing cells."""
     columns = np.concatenate([successes, trials]).T
     _, first, group = np.unique(columns, axis=0, return_index=True, return_inverse=True)
     found: NDArray[np.intp] = first[group.ravel()]
@@ -40,14 +40,14 @@ def identical_items(
 
 
 def agreement(posterior: Posterior, first: NDArray[np.intp], second: NDArray[np.intp]) -> Agreement:
-    """Compare how alike pairs of items are answered with what their parameters say.
+    """Compare the agreement of pairs of items with that expected from their parameters.
 
-    Given a draw, P(all alike) = Π_i Σ_y P(y_ij = y) P(y_ik = y) over subjects that answered both as
-    often; it is averaged over draws (at most 100). Of scores nothing is said.
+    Given a draw, P(all alike) = Π_i Σ_y P(y_ij = y) P(y_ik = y) over subjects that answered both
+    equally often; it is averaged over draws (at most 100). Scores are not compared.
     """
     y, n = posterior.successes, posterior.trials
     if posterior.answers is not None and posterior.answers.fine:
-        unknown = np.full(len(first), np.nan)  # scores are hardly ever equal but at their ends
+        unknown = np.full(len(first), np.nan)  # scores are rarely equal except at the ends
         return Agreement(np.zeros(len(first)), unknown, unknown)
     both = (n[:, first] > 0) & (n[:, first] == n[:, second])
     common = both.sum(0)
@@ -65,8 +65,8 @@ def agreement(posterior: Posterior, first: NDArray[np.intp], second: NDArray[np.
 def _agreement(
     link: str, most: int, trials: Array, draws: Draw, places: tuple[Array, Array]
 ) -> tuple[Float[Array, " pair"], Float[Array, " pair"]]:
-    """Return the log probability that all agree, and how many are expected to."""
-    counted = family_named(link).counts  # else a cell has one answer, which comes about one way
+    """Return the log probability that all agree, and the number expected to agree."""
+    counted = family_named(link).counts  # otherwise a cell has a single answer
 
     def ways(y: Array) -> Array:
         wrong = jnp.maximum(trials - y, 0)

@@ -13,7 +13,7 @@ HARDLY_DISCRIMINATES = 0.25
 def response_flags(
     successes: NDArray[np.integer], trials: NDArray[np.integer], axis: int
 ) -> list[str]:
-    """Say of each subject (axis 1) or item (axis 0) why its estimate rests on the prior."""
+    """Return why the estimate of each subject (axis 1) or item (axis 0) rests on the prior."""
     right = successes.sum(axis, dtype=np.int64)
     total = trials.sum(axis, dtype=np.int64)
     observed = np.count_nonzero(trials, axis)

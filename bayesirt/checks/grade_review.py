@@ -1,4 +1,4 @@
-"""Grades that an item has no use for: never given, or nowhere the most probable."""
+"""Grades that an item does not use: never given, or nowhere the most probable."""
 
 import jax
 import jax.numpy as jnp
@@ -23,18 +23,18 @@ def is_graded(scale: Scale | None) -> bool:
 
 
 def grades_by_item(posterior: Posterior, *, q: float) -> pd.DataFrame:
-    """Find grades that single items have no use for.
+    """Find grades that individual items do not use.
 
-    One row an item: `never_given` (grades that none of its answers has), `p_unused` (the least
-    probability of that by chance, if its answers had the shares of grades of all answers) and
-    `unused`, where that is clear by Benjamini & Hochberg; `merged_grades` (grades in the middle
-    that are nowhere the most probable, more likely than not) and `p_merged`, the largest posterior
-    probability of one of them.
+    One row per item: `never_given` (grades that none of its answers has), `p_unused` (the least
+    probability of that by chance, if grades had the same shares as among all answers) and `unused`
+    (whether that is significant by Benjamini & Hochberg); `merged_grades` (grades in the middle
+    that are more likely than not nowhere the most probable) and `p_merged`, the largest posterior
+    probability that a grade is merged.
 
-    Thresholds of the graded response model are in order: where answers would have them out of
-    order they lie nearly on each other, and the grade between them is nowhere the most probable.
-    Grades of which that is so on most items say that the scale is finer than the answers, not that
-    an item is bad (`idle_grades`), and are left out.
+    Thresholds of the graded response model are ordered: where the answers suggest the reverse
+    order they nearly coincide, and the grade between them is nowhere the most probable. Where this
+    holds for a grade on most items (`idle_grades`), the scale is finer than the answers and no item
+    is to blame, so these grades are left out.
     """
     labels = np.asarray(posterior.answers.labels, object)  # type: ignore[union-attr]
     seen = posterior.trials > 0
@@ -67,7 +67,7 @@ def idle_grades(posterior: Posterior) -> list[str]:
 
 
 def nowhere_probable(posterior: Posterior) -> NDArray[np.float64]:
-    """Return how probably each grade of each item is nowhere the most probable; 0 at the ends."""
+    """Return P(nowhere the most probable) for each item and grade; 0 at the ends of the scale."""
     draws = thinned(posterior, _MOST_DRAWS)
     return np.asarray(_share_nowhere(draws._replace(theta=jnp.zeros(()))), np.float64)
 
@@ -87,7 +87,7 @@ def _share_nowhere(draws: Draw) -> Float[Array, "item grade"]:
 
 
 def _idle(nowhere: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return the grades without a place of their own on most items."""
+    """Return the grades that are nowhere the most probable on most items."""
     found: NDArray[np.bool_] = (nowhere > _LIKELY).mean(0) > _LIKELY
     return found
 

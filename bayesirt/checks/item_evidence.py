@@ -1,4 +1,4 @@
-"""What to look at, item by item: probabilities of what may be wrong, and the evidence in words."""
+"""Evidence on each item: probabilities of what may be wrong, and a description in words."""
 
 from functools import partial
 from typing import Any
@@ -16,15 +16,15 @@ from bayesirt.names import in_percent, one_line
 from bayesirt.posterior import Posterior
 
 SATURATED = 0.98
-"""Expected proportion correct from which, or below 1 less which, an item is saturated."""
+"""Expected proportion correct from which, or from 1 minus which, an item is saturated."""
 NEARLY_THE_SAME = 0.5
-"""Residual correlation from which two dependent items are called nearly the same."""
+"""Residual correlation from which two dependent items are called near-duplicates."""
 
 _MOST_DRAWS, _CELL_DRAWS = 200, 100_000_000
 
 
 def saturation_probability(posterior: Posterior) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return how probably each item is answered alike by nearly everybody."""
+    """Return the probability that each item is saturated, and its expected proportion correct."""
     most = min(_MOST_DRAWS, _CELL_DRAWS / posterior.trials.size)
     shares = np.asarray(_expected_shares(posterior.link, thinned(posterior, most)), np.float64)
     return (np.abs(shares - 0.5) >= SATURATED - 0.5).mean(0), shares.mean(0)
@@ -41,9 +41,9 @@ def _expected_shares(link: str, draws: Draw) -> Float[Array, "draw item"]:
 def duplicate_columns(posterior: Posterior, *, q: float) -> pd.DataFrame:
     """Find items with identical answers that chance does not explain.
 
-    One row an item: `duplicate_of` (the first item with the same answers, else ""), `p_chance` (the
-    probability that an item with this one's parameters and another with the other's would agree in
-    every cell) and `duplicated` (`p_chance` times the number of pairs is at most q).
+    One row per item: `duplicate_of` (the first item with the same answers, else ""), `p_chance`
+    (the probability that two items with these parameters would agree in every cell) and
+    `duplicated` (`p_chance` times the number of pairs is at most q).
     """
     n_items = len(posterior.items)
     first = identical_items(posterior.successes, posterior.trials)
@@ -58,10 +58,10 @@ def duplicate_columns(posterior: Posterior, *, q: float) -> pd.DataFrame:
 
 
 def near_duplicates(posterior: Posterior, dependence: LocalDependence | None) -> pd.DataFrame:
-    """Find each item's partner whose answers go with it far beyond what ability explains.
+    """Find the item whose answers correlate with each item's far beyond what ability explains.
 
-    One row an item: `near_duplicate_of` (else ""), `q3`, and the shares of subjects that answer
-    both alike, `agree` and `agree_expected`.
+    One row per item: `near_duplicate_of` (else ""), `q3`, and the observed and expected shares of
+    subjects that answer both alike, `agree` and `agree_expected`.
     """
     n_items = len(posterior.items)
     table = pd.DataFrame(
@@ -89,7 +89,7 @@ def near_duplicates(posterior: Posterior, dependence: LocalDependence | None) ->
 
 
 def in_words(table: pd.DataFrame, a_min: float, *, binary: bool = True) -> list[str]:
-    """Return the evidence on each item, to be read without the table."""
+    """Return the evidence on each item in words, readable without the table."""
     return [_of_item(row, a_min, binary) for row in table.to_dict("records")]
 
 
@@ -120,25 +120,27 @@ def _of_item(row: dict[str, Any], a_min: float, binary: bool) -> str:
         parts.append(
             f"{row['expected']:.1%} of subjects are expected to get it right"
             if binary
-            else f"the expected score is {row['expected']:.1%} of the full one"
+            else f"the expected score is {row['expected']:.1%} of the full score"
         )
     parts += _of_grades(row)
     if row["duplicated"]:
         other = one_line(str(row["duplicate_of"]))
-        parts.append(f"every answer is the same as to {other} (by chance: {row['p_chance']:.1g})")
+        parts.append(f"every answer matches the one to {other} (by chance: {row['p_chance']:.1g})")
     elif row["near_duplicate_of"]:
         other = one_line(str(row["near_duplicate_of"]))
-        parts.append(f"goes with {other} far beyond what ability explains (Q3 {row['q3']:.2f})")
+        parts.append(
+            f"correlates with {other} far beyond what ability explains (Q3 {row['q3']:.2f})"
+        )
         if row["agree"] == row["agree"]:
             parts[-1] = (
-                f"{row['agree']:.0%} of answers are the same as to {other}, "
+                f"{row['agree']:.0%} of answers match those to {other}, "
                 f"{row['agree_expected']:.0%} expected"
             )
     return "; ".join(parts)
 
 
 def _of_grades(row: dict[str, Any]) -> list[str]:
-    """Return which grades an item has no use for, where it is listed for that."""
+    """Return the unused and merged grades of an item that is listed for them."""
     parts = []
     if row.get("unused"):
         which = str(row["never_given"]).replace(", ", " or ")

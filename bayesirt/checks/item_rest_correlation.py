@@ -1,4 +1,4 @@
-"""Whether those who do well on the other items do well on each item."""
+"""Item-rest correlations: whether subjects good at the other items do well on each item."""
 
 import numpy as np
 import pandas as pd
@@ -8,24 +8,24 @@ from scipy.special import ndtr
 from bayesirt.checks.fit.tail_probabilities import to_normal
 
 LEAST_SUBJECTS = 10
-"""With fewer that answered an item, its correlation is not tested."""
+"""Fewest subjects that must have answered an item for a test of its correlation."""
 _BLOCK_CELLS = 1 << 22
 _QUARTER = 0.25
 _DIGITS = 9
-"""Of scores: those that differ by rounding alone are tied."""
+"""Scores are rounded to these, so that those that differ only by rounding error are tied."""
 
 
 def rest_correlations(successes: NDArray[np.integer], trials: NDArray[np.integer]) -> pd.DataFrame:
     """Correlate answers to each item with the scores on the other items.
 
-    One row an item: `n_subjects` that answered it; `rest_correlation` of their proportions correct
+    One row per item: `n_subjects` that answered it; `rest_correlation` of their proportions correct
     with their scores on the other items; `p_rest`, the probability of so low a correlation or lower
-    if answers had nothing to do with the other items; and the proportions correct of the
-    `best_quarter` and of the `weakest_quarter` by these scores, ties included. NaN where there is
-    no spread, and `p_rest` with fewer than 10 subjects.
+    if answers were unrelated to the other items; and the proportions correct of the `best_quarter`
+    and of the `weakest_quarter` by these scores, ties included. NaN where there is no spread;
+    `p_rest` also with fewer than 10 subjects.
 
-    A subject's score leaves this item out, and is relative to the mean accuracies of the other
-    items that it was asked, so that hard ones do not count against it. `p_rest` is that of a
+    A subject's score leaves this item out and is relative to the mean accuracies of the other
+    items that it was asked, so that hard ones do not count against it. `p_rest` comes from a
     permutation test, by the mean, variance and skewness over all permutations. It needs no model.
 
     Lord & Novick 1968, section 15.3 (corrected item-total correlation); Wilson & Hilferty 1931.
@@ -77,7 +77,7 @@ def _of_block(
 def _standard(
     values: NDArray[np.float64], seen: NDArray[np.bool_], n: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return values with mean 0 and variance 1 over the subjects that were seen, 0 for others."""
+    """Return values with mean 0 and variance 1 over the observed subjects, 0 for others."""
     off = np.where(seen, values - values.sum(0) / n, 0)
     spread = np.sqrt((off**2).sum(0) / n)
     return off / np.where(spread > np.sqrt(np.finfo(np.float64).eps), spread, np.nan)

@@ -34,9 +34,9 @@ _WORDS = {"unused": "a grade is never used", "merged": "a grade is nowhere the m
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ItemReview:
-    """Which items could be dropped, and which may be mis-keyed, with a bound on false ones."""
+    """Items that could be dropped or may be mis-keyed, with a bound on false listings."""
 
-    # One row an item, those that discriminate least first: `item`, `accuracy`, `a` (posterior
+    # One row per item, those that discriminate least first: `item`, `accuracy`, `a` (posterior
     # median), `p_nil` = P(|a| < a_min), `p_negative` = P(a < 0), `redundant`, `flipped`;
     # `n_subjects` that answered it, `rest_correlation` with the score on the other items,
     # `p_rest` (the probability of one so low by chance), `best_quarter` and `weakest_quarter`
@@ -44,11 +44,11 @@ class ItemReview:
     # subjects), `p_saturated`, `saturated`; `duplicate_of`, `p_chance` (that two items agree
     # in every cell), `duplicated`; `near_duplicate_of`, `q3`, `agree`, `agree_expected`,
     # `near_duplicate`; `reasons` (names of the lists that it is in) and `evidence`, in words.
-    # Of grades also `never_given` (those that no answer has), `p_unused` (by chance),
+    # For grades also `never_given` (those that no answer has), `p_unused` (by chance),
     # `unused`; `merged_grades` (grades in the middle that are nowhere the most probable, as
     # their thresholds are nearly the same), `p_merged` (posterior probability), `merged`.
     summary: pd.DataFrame
-    a_min: float  # Discrimination below which an item is practically nil.
+    a_min: float  # Discrimination below which an item counts as uninformative.
     q: float  # Bound on the expected share of false items in each list.
     answers: Scale | None = None  # What answers are, if not right and wrong.
     idle: tuple[str, ...] = ()  # Grades that are nowhere the most probable on most items.
@@ -65,7 +65,7 @@ class ItemReview:
 
     @property
     def miskeyed(self) -> list[str]:
-        """Names of the items that go against the others, whatever the model, surest first."""
+        """Names of the items that run against the others, tested without a model, surest first."""
         return self._named("miskeyed", "p_rest", ascending=True)
 
     @property
@@ -75,12 +75,12 @@ class ItemReview:
 
     @property
     def duplicated(self) -> list[str]:
-        """Names of the items whose every answer is the same as to an earlier one."""
+        """Names of the items whose answers all match those to an earlier one."""
         return self._named("duplicated", "p_chance", ascending=True)
 
     @property
     def near_duplicate(self) -> list[str]:
-        """Names of the items answered much like another one beyond what ability explains."""
+        """Names of the items answered much like another one, beyond what ability explains."""
         return self._named("near_duplicate", "q3")
 
     @property
@@ -95,7 +95,7 @@ class ItemReview:
 
     @property
     def listed(self) -> pd.DataFrame:
-        """The rows of the items that are in any list, for authors, surest wrong keys first."""
+        """Rows of all listed items, for authors, surest wrong keys first."""
         names = dict.fromkeys(name for reason in _REASONS for name in getattr(self, reason))
         place = pd.Index(self.summary["item"]).get_indexer(pd.Index(names, dtype=object))
         return self.summary.iloc[place]
@@ -104,7 +104,7 @@ class ItemReview:
         return f"<ItemReview: {self.to_text()}>"
 
     def to_text(self) -> str:
-        """Return the review in words, what is most urgent first."""
+        """Return the review in words, most urgent first."""
         bound = f"at most {self.q:.0%} of them are expected to be wrongly listed"
         n = len(self.summary)
         against = [name for name in self.miskeyed if name not in set(self.flipped)]
@@ -113,16 +113,16 @@ class ItemReview:
             (worse, self.flipped, bound),
             ("Answered worse by those who do better on the other items, so look at the "
              f"{self._look_at}", against, bound + self._without_signs()),
-            ("Answered by every subject as an earlier item is, so look for copies",
-             self.duplicated, "chance would hardly make one"),
-            ("Answered much as another item is, so look for near-copies", self.near_duplicate,
+            ("Answered by every subject exactly like an earlier item, so look for copies",
+             self.duplicated, "chance would hardly produce one"),
+            ("Answered much like another item, so look for near-copies", self.near_duplicate,
              bound),
             (ends, self.saturated, bound),
             (f"Could be dropped, as they hardly discriminate (|a| < {self.a_min:g})",
              self.redundant, bound),
             ("A grade is never used", self.unused, bound),
-            ("A grade in the middle is nowhere the most probable, as the thresholds beside it are "
-             "nearly the same, so look at what sets it apart", self.merged, bound),
+            ("A grade in the middle is nowhere the most probable, as its two thresholds nearly "
+             "coincide, so look at what sets it apart", self.merged, bound),
         )  # fmt: skip
         found = [
             f"{what}: {len(names)} of {n} items ({_some(names)}); {end}."
@@ -140,9 +140,9 @@ class ItemReview:
         return "keys" if self.answers is None else "rubric"
 
     def _words(self) -> tuple[str, str, str]:
-        """Return what is said of items that go down, of those at an end, and of none of them."""
+        """Return the words for flipped items, for saturated items, and for the absence of both."""
         if self.answers is None:
-            ends = f"Right (or wrong) for {SATURATED:.0%} or more, so that they tell hardly anybody"
+            ends = f"Right (or wrong) for {SATURATED:.0%} or more, so they tell hardly anybody"
             return (
                 "Got wrong by better subjects, so look at the keys", f"{ends} apart", "saturated"
             )  # fmt: skip
@@ -150,28 +150,28 @@ class ItemReview:
         worse = "worse grades" if is_graded(self.answers) else "lower scores"
         return (
             f"Better subjects get {worse}, so look at the rubric",
-            f"Nearly every answer has the highest {called} (or the lowest), so that they tell "
+            f"Nearly every answer has the highest {called} (or the lowest), so they tell "
             f"hardly anybody apart",
-            "saturated, short of a grade" if is_graded(self.answers) else "saturated",
+            "saturated, missing a grade" if is_graded(self.answers) else "saturated",
         )
 
     def _of_scale(self) -> str:
-        """Say which grades have no place of their own on most items."""
+        """Return a sentence on grades that are nowhere the most probable on most items."""
         if not self.idle:
             return ""
         which = f"grade {self.idle[0]} is" if len(self.idle) == 1 else (
             f"grades {', '.join(self.idle[:-1])} and {self.idle[-1]} are"
         )  # fmt: skip
         return (
-            f"On most items {which} nowhere the most probable: the scale is finer than what "
-            f"subjects differ in, which does no harm."
+            f"On most items {which} nowhere the most probable: the scale is finer than the "
+            f"differences between subjects, which does no harm."
         )
 
     def _without_signs(self) -> str:
-        """Say how to get probabilities, where no draw of a slope is negative."""
+        """Return how to get probabilities, if no draw of a slope is negative."""
         if (self.summary["p_negative"] > 0).any():
             return ""
-        return "; rank with --slopes free to learn how probably a < 0"
+        return "; rank with --slopes free to estimate P(a < 0)"
 
     def _named(self, chosen: str, by: str, *, ascending: bool = False) -> list[str]:
         if chosen not in self.summary:  # only grades have it
@@ -187,25 +187,25 @@ def review_items(
     q: float = 0.1,
     dependence: LocalDependence | None = None,
 ) -> ItemReview:
-    """Find items that hardly discriminate, go against the others, or are the same as others.
+    """Find items that hardly discriminate, run against the others, or duplicate others.
 
     Parameters
     ----------
     posterior : Posterior
         Of a model with one ability.
     a_min : float
-        Items with |a| below it count as nil.
+        Items with |a| below this count as uninformative.
     q : float
         Bound on the expected share of false items in each list.
     dependence : LocalDependence, optional
-        By `bayesirt.local_dependence` of the same posterior; without it no near-duplicates are
-        listed.
+        Result of `bayesirt.local_dependence` on the same posterior; without it no near-duplicates
+        are listed.
 
     Returns
     -------
     ItemReview
-        Only free slopes (`Priors(slopes="free")`) can be negative, so only they find flipped
-        items; `miskeyed` needs none.
+        Flipped items are found only with free slopes (`Priors(slopes="free")`), which can be
+        negative; `miskeyed` does not need them.
 
     Raises
     ------
@@ -216,23 +216,22 @@ def review_items(
 
     Notes
     -----
-    Redundant, flipped and saturated: with p the posterior probability that an item is as claimed,
-    the largest set with the largest p whose mean of 1 - p is at most q is listed, less those that
-    are as likely false: given the model, the expected share of false items in it is then at most q.
-    Qu et al. (2026), A.6.4, call an item redundant where its estimate is exactly 0, without control
-    of errors.
+    Redundant, flipped and saturated: p is the posterior probability of the claim about an item. The
+    items with the largest p are listed, as many as keep the mean of 1 - p at most q, but none with
+    p of ½ or less. Given the model, the expected share of false items is then at most q. Qu et al.
+    (2026), A.6.4, call an item redundant if its estimate is exactly 0, without error control.
 
-    Mis-keyed: `p_rest` by Benjamini & Hochberg, which bounds the same share without a model.
-    Which wrong option the best subjects chose is not known here, so that a wrong key cannot be told
-    from a text that misleads them.
+    Mis-keyed: `p_rest` by Benjamini & Hochberg, which bounds the same share without a model. The
+    wrong options that the best subjects chose are not known here, so a wrong key cannot be
+    distinguished from a text that misleads them.
 
     Duplicated: identical columns, missing cells included, for which `p_chance` times the number of
-    pairs is at most q, so that items that all get right are not listed as copies of each other.
+    pairs is at most q, so items that everybody gets right are not listed as copies of each other.
 
-    Grades: `unused` by Benjamini & Hochberg, beside the shares of grades of all answers. `merged`
-    as redundant is, with p the probability that a grade in the middle is nowhere the most probable:
-    thresholds of the graded model are in order, and lie nearly on each other where answers would
-    have them out of order. Grades of which that is so on most items are named once, for the scale.
+    Grades: `unused` by Benjamini & Hochberg, given the shares of grades among all answers. `merged`
+    like redundant, with p the probability that a grade in the middle is nowhere the most probable:
+    thresholds of the graded model are ordered, and nearly coincide where the answers suggest the
+    reverse order. Grades for which this holds on most items are named once, for the scale.
 
     Near-duplicates: dependent pairs (Q3) with residual correlations of .5 or more.
 
@@ -293,7 +292,7 @@ def _reasons(table: pd.DataFrame) -> list[str]:
 
 
 def _listed(probability: NDArray[np.float64], q: float) -> NDArray[np.bool_]:
-    """Return the largest set of the most probable whose mean of 1 - p is at most q, all p > ½."""
+    """Return the largest set of most probable items with p > ½ and a mean of 1 - p at most q."""
     order = np.argsort(-probability, kind="stable")
     false_share = np.cumsum(1 - probability[order]) / np.arange(1, len(order) + 1)
     listed = np.zeros(len(order), bool)

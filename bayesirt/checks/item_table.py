@@ -1,4 +1,4 @@
-"""What the posterior says of each item."""
+"""A table of the posterior of each item."""
 
 import numpy as np
 import pandas as pd
@@ -8,11 +8,11 @@ from bayesirt.posterior import LOW_MIDDLE_HIGH, Posterior
 
 
 def item_table(posterior: Posterior) -> pd.DataFrame:
-    """Return one row an item, in the order of the data.
+    """Return one row per item, in the order of the data.
 
     Accuracy; posterior median and 90% interval of discrimination a, intercept d and difficulty b,
-    of c where the model has guessing, and for LaRT of phi, omega and lam, and of delta if it has
-    one; the number of subjects that were run; and what is remarkable about it.
+    of c if the model has guessing, and for LaRT of phi, omega and lam, and of delta if it has one;
+    the number of subjects that answered it; and a flag for what is unusual about it.
     """
     posterior = posterior.reported
     successes, trials = posterior.successes, posterior.trials
@@ -32,7 +32,7 @@ def item_table(posterior: Posterior) -> pd.DataFrame:
 
 
 def _few_grades(posterior: Posterior) -> list[str]:
-    """Return which grades items get that get fewer than half of those there are."""
+    """Return the grades of items that get fewer than half of all grades."""
     answers = posterior.answers
     if answers is None or answers.kind != "graded":
         return [""] * len(posterior.items)

@@ -1,4 +1,4 @@
-"""Point against posterior: where the two disagree, and why."""
+"""Point estimate against posterior: where the two disagree, and why."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ _APART = 1.0
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """A point estimate beside the posterior, on the scale that the posterior is reported on."""
+    """A point estimate compared with the posterior, on the scale of the reported posterior."""
 
     # Per subject: estimate, posterior_mean, posterior_sd, shrinkage (estimate minus mean, in
     # posterior sd), rank_point, rank_posterior, disagrees, reason.
@@ -46,16 +46,16 @@ class Comparison:
         items = int(self.items["disagrees"].sum())
         worst = self.subjects.loc[self.subjects["shrinkage"].abs().idxmax()]
         return (
-            f"Point and posterior order subjects alike to a rank correlation of "
+            f"Point estimate and posterior order subjects with a rank correlation of "
             f"{self.rank_correlation:.3f}; "
             f"{moved} of {len(self.subjects)} ranks differ, {apart} subjects and {items} items "
-            f"lie more than one posterior sd apart. Farthest: {one_line(worst['subject'])} "
+            f"differ by more than one posterior sd. Farthest: {one_line(worst['subject'])} "
             f"({worst['shrinkage']:+.1f} sd{'; ' if worst['reason'] else ''}{worst['reason']})."
         )
 
 
 def compare_estimates(point: PointEstimate, posterior: Posterior) -> Comparison:
-    """Set a point estimate beside the posterior.
+    """Compare a point estimate with the posterior.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def compare_estimates(point: PointEstimate, posterior: Posterior) -> Comparison:
         list(point.parameters["subject"].values) != posterior.subjects
         or list(point.parameters["item"].values) != posterior.items
     ):
-        raise ValueError("the point estimate and the posterior name other subjects or items")
+        raise ValueError("the point estimate and the posterior name different subjects or items")
     posterior = posterior.reported
     successes, trials = posterior.successes, posterior.trials
     theta, a, d = _reported_point(point, posterior.theta)
@@ -103,7 +103,7 @@ def compare_estimates(point: PointEstimate, posterior: Posterior) -> Comparison:
 def _reported_point(
     point: PointEstimate, reported: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return the estimates of θ, a and d where abilities have the mean and spread of the draws."""
+    """Return the estimates of θ, a and d, rescaled to the mean and spread of drawn abilities."""
     theta, a = point["theta"], point["a"]
     spread = theta.std()
     unit = spread / reported.std(1).mean() if spread > 0 else 1.0

@@ -18,47 +18,47 @@ from bayesirt.posterior import Posterior
 
 MOST_DRAWS, MOST_CELLS = 400, 20_000
 _AT_ONCE = 4096
-"""Cells whose draws are held at a time."""
+"""Cells whose draws are held in memory at a time."""
 _SURELY = 2.0
-"""Standard errors by which one model must predict better for it to be said."""
+"""Standard errors by which a model must predict better to be called better."""
 _LEAST = 4.0
-"""Least ELPD, too: below, the standard error is not to be relied on (Sivula et al. 2020)."""
+"""Least difference in ELPD: below it the standard error is unreliable (Sivula et al. 2020)."""
 _FEW = 0.01
-"""Share of cells that may weigh too much without a word on it."""
+"""Largest share of too influential cells that goes without a warning."""
 _SITES = ("theta", "tau", "a", "d", "phi", "omega", "lam", "delta")
 
 
 @dataclass(frozen=True)
 class PredictionGain:
-    """By how much a model predicts answers better than another one."""
+    """How much better a model predicts answers than another one."""
 
     # Expected log predictive density of all cells less that of the other model, and its
     # standard error.
     elpd: float
     se: float
-    # Cells that were looked at, and those which weigh so much in one of the models that its
-    # draws hardly say how well it would predict them.
+    # Cells that were evaluated, and those so influential in one of the models that its draws
+    # hardly show how well it would predict them.
     n_cells: int
     n_bad: int
 
     @property
     def surely(self) -> int:
-        """1 where it surely predicts better, -1 where worse, 0 where that is not sure."""
+        """1 if it clearly predicts better, -1 if worse, 0 if that is uncertain."""
         if abs(self.elpd) <= max(_SURELY * self.se, _LEAST):
             return 0
         return 1 if self.elpd > 0 else -1
 
     def numbers(self) -> str:
-        """Return the gain with its error, and a warning where it is rough."""
+        """Return the gain with its standard error, and a warning if it is rough."""
         said = f"ELPD {self.elpd:+,.0f} ± {self.se:,.0f}"
         if self.n_bad > _FEW * self.n_cells:
-            said += f"; roughly, as {self.n_bad:,} of {self.n_cells:,} answers weigh too much"
+            said += f"; rough, as {self.n_bad:,} of {self.n_cells:,} answers are too influential"
         return said
 
     def between(self, model: str, other: str) -> str:
-        """Return in a sentence which of two models predicts better."""
+        """Return a sentence on which of two models predicts better."""
         if self.surely == 0:
-            return f"Whether the {model} predicts better than the {other} is not sure: " + (
+            return f"Whether the {model} predicts better than the {other} is uncertain: " + (
                 f"{self.numbers()}."
             )
         better, worse = (model, other) if self.surely > 0 else (other, model)
@@ -66,17 +66,17 @@ class PredictionGain:
 
 
 class Cells(NamedTuple):
-    """Answers, one after another: arrays of shape (cell,)."""
+    """Answers as arrays of shape (cell,)."""
 
     subject: Array
     item: Array
     successes: Array
     trials: Array
-    log_latency: Array  # NaN where no length was seen.
+    log_latency: Array  # NaN where no length was recorded.
 
     @classmethod
     def of(cls, responses: Responses) -> "Cells":
-        """Take the cells out of responses."""
+        """Extract the cells of responses."""
         subject, item, successes, trials = map(jnp.asarray, responses.cells.listed())
         latency = responses.latency
         lengths = np.full(len(subject), np.nan) if latency is None else np.log(latency)
@@ -96,7 +96,7 @@ def compare_models(
     most_cells: int = MOST_CELLS,
     seed: int = 0,
 ) -> PredictionGain:
-    """Compare two models of the same responses by how well they predict each cell from the rest.
+    """Compare how well two models of the same responses predict each cell from the rest.
 
     Parameters
     ----------
@@ -104,11 +104,11 @@ def compare_models(
     posterior, other : Posterior
         Of these responses.
     most_draws : int
-        Of each posterior, evenly spread over its chains.
+        Most draws to use of each posterior, evenly spread over its chains.
     most_cells : int
-        Of more cells so many are taken at random, and speak for all.
+        Most cells to use; of more, so many are sampled at random to represent all.
     seed : int
-        Of that choice.
+        Seed of that sample.
 
     Returns
     -------
@@ -121,10 +121,10 @@ def compare_models(
 
     Notes
     -----
-    A cell is left out by Pareto-smoothed importance sampling, its length together with its answer
-    where it has one. The standard error of n cells is √n times the standard deviation of their
-    gains, as if they were independent, or where it is more, that which allows the gains of one
-    subject, and those of one item, to go together.
+    Each cell is left out by Pareto-smoothed importance sampling: its answer, together with its
+    length if it has one. The standard error of n cells is √n times the standard deviation of their
+    gains, as if they were independent, or, if larger, the one that allows the gains of one subject,
+    and those of one item, to be correlated.
 
     References
     ----------
@@ -152,7 +152,7 @@ def compare_models(
 def pointwise_elpd(
     cells: Cells, posterior: Posterior, most_draws: int
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return how well each cell is predicted from all others."""
+    """Return each cell's leave-one-out log density, and whether that is unreliable."""
     n_all = len(posterior.theta)
     kept = np.linspace(0, n_all - 1, min(most_draws, n_all)).round().astype(int)
     sites = [name for name in (*_SITES, *posterior.further) if name in posterior.dataset]
@@ -165,7 +165,7 @@ def pointwise_elpd(
 
 @partial(jax.jit, static_argnames="link")
 def log_densities(draws: dict[str, Array], cells: Cells, *, link: str) -> Float[Array, "draw cell"]:
-    """Return log p(y | θ, a, d, ...) + log p(x | y, τ, φ, ω, λ, δ), but for constants of cells."""
+    """Return log p(y | θ, a, d, ...) + log p(x | y, τ, φ, ω, λ, δ), up to constants of cells."""
     of_item = {k: v[:, cells.item] for k, v in draws.items() if k not in ("theta", "tau")}
     eta = of_item["a"] * draws["theta"][:, cells.subject] + of_item["d"]
     family = family_named(link).given([of_item[name] for name in family_named(link).further])

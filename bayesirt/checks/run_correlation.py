@@ -1,4 +1,4 @@
-"""Whether several runs of a question by one subject go together beyond what ability explains."""
+"""Correlation of several runs of a question by one subject beyond what ability explains."""
 
 from typing import NamedTuple
 
@@ -19,22 +19,22 @@ class RunCorrelation(NamedTuple):
 
     @property
     def sure(self) -> bool:
-        """Whether runs surely go together, by enough to matter."""
+        """Whether runs are clearly correlated, by enough to matter."""
         return self.rho > max(_LITTLE, _SURELY * self.se)
 
     def to_text(self) -> str:
-        """Return in a clause by how much runs go together."""
+        """Return a clause on how strongly runs are correlated."""
         return (
-            f"runs of a question go together (two runs correlate by {self.rho:.2f} ± "
+            f"runs of a question depend on each other (two runs correlate by {self.rho:.2f} ± "
             f"{self.se:.2f} beyond what ability explains)"
         )
 
 
 def run_correlation(responses: Responses, point: PointEstimate) -> RunCorrelation:
-    """Estimate the correlation from how much successes scatter about their expectation.
+    """Estimate the correlation from the overdispersion of successes.
 
     With v = p (1 - p) a cell's n runs have E (y - n p)² - n v = n (n - 1) v ρ: ρ is the ratio of
-    sums over cells. p is the point estimate's, from these runs too, which makes ρ too small.
+    sums over cells. p is from a point estimate on the same runs, which makes ρ too small.
     """
     if responses.cells.totals(0).trials.sum() <= responses.n_observed:
         return RunCorrelation(0.0, np.inf)

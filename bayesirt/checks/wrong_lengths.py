@@ -1,4 +1,4 @@
-"""Whether wrong answers have lengths of their own: how long they are, and whether it predicts."""
+"""Lengths of wrong answers: how long they are, and whether modelling them predicts better."""
 
 from dataclasses import dataclass
 
@@ -16,24 +16,24 @@ from bayesirt.posterior import LOW_MIDDLE_HIGH, Posterior
 
 @dataclass(frozen=True)
 class WrongLengths:
-    """LaRT with wrong answers that have lengths of their own, beside plain LaRT."""
+    """LaRT with separate lengths of wrong answers, compared with plain LaRT."""
 
-    # Low, median and high of how many times as long a wrong answer is as a right one of the
-    # same subject, by the geometric mean over items; low and high bound its 90% interval.
+    # Low, median and high of the ratio of a wrong answer's length to a right one's, for the same
+    # subject, as the geometric mean over items; low and high bound its 90% interval.
     factor: tuple[float, float, float]
     prediction: PredictionGain  # Over plain LaRT.
 
     def to_text(self) -> str:
-        """Return in plain words how long wrong answers are, and whether that predicts better."""
+        """Return how long wrong answers are, and whether modelling that predicts better."""
         low, median, high = self.factor
         said = (
             f"Wrong answers are {median:.2f} times as long as right ones (90%: {low:.2f} to "
             f"{high:.2f})"
         )
         said += (
-            ", but that fits worse",
-            ", and whether that fits better is not sure",
-            ", and that fits better",
+            ", but modelling that fits worse",
+            ", and whether modelling that fits better is uncertain",
+            ", and modelling that fits better",
         )[self.prediction.surely + 1]
         return f"{said}: {self.prediction.numbers()}."
 
@@ -47,7 +47,7 @@ def compare_wrong_lengths(
     most_cells: int = MOST_CELLS,
     seed: int = 0,
 ) -> WrongLengths:
-    """Compare LaRT, wrong answers having lengths of their own, with plain LaRT.
+    """Compare LaRT with separate lengths of wrong answers to plain LaRT.
 
     Parameters
     ----------
@@ -56,11 +56,11 @@ def compare_wrong_lengths(
     posterior, plain : Posterior
         Of LaRT with and without the option, of these responses.
     most_draws : int
-        Of each posterior, evenly spread over its chains.
+        Most draws to use of each posterior, evenly spread over its chains.
     most_cells : int
-        Of more cells so many are taken at random, and speak for all.
+        Most cells to use; of more, so many are sampled at random to represent all.
     seed : int
-        Of that choice.
+        Seed of that sample.
 
     Returns
     -------
@@ -69,14 +69,14 @@ def compare_wrong_lengths(
     Raises
     ------
     ValueError
-        If the posteriors are not these.
+        If the posteriors are not these, or the responses have no lengths.
 
     See Also
     --------
     bayesirt.checks.predictive_gain.compare_models
     """
     if not posterior.has_wrong_lengths or plain.has_wrong_lengths or not plain.has_speeds:
-        raise ValueError("compare LaRT with lengths of wrong answers with LaRT without")
+        raise ValueError("compare LaRT with lengths of wrong answers to LaRT without them")
     if responses.latency is None:
         raise ValueError("the responses have no lengths")
     gain = compare_models(
@@ -86,6 +86,6 @@ def compare_wrong_lengths(
 
 
 def wrong_factor(posterior: Posterior) -> tuple[float, float, float]:
-    """Return (low, median, high) of how many times as long wrong answers are as right ones."""
+    """Return (low, median, high) of the ratio of lengths of wrong answers to right ones."""
     low, median, high = np.exp(np.quantile(posterior.draws("delta").mean(1), LOW_MIDDLE_HIGH))
     return float(low), float(median), float(high)

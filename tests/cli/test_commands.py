@@ -191,7 +191,7 @@ def test_compare_prints_a_table_and_a_conclusion(cli, ranked):
     shown = cli("compare", ranked.out)
     assert (shown.code, shown.err) == (0, "")
     assert all(f"gm{i}" in shown.out for i in range(N_SUBJECTS))
-    assert "Point and posterior order subjects alike" in shown.out
+    assert "Point estimate and posterior order subjects" in shown.out
 
 
 def test_compare_prints_json(cli, ranked):

@@ -29,7 +29,7 @@ def test_runs_that_go_together_are_allowed_for(cli: Cli, tmp_path: Path):
     own = ("--duplicates", "trials", "--draws", 100, "--no-check-fit")
     shown = cli("rank", path, "--out", tmp_path / "run", *own)
     assert shown.code == 0, shown.err
-    assert "go together" in shown.out
+    assert "depend on each other" in shown.out
     table = pd.read_csv(tmp_path / "run" / "repeats.csv")
     wide = table.pivot(index="subject", columns="runs", values="pass_all")
     assert (np.diff(wide.to_numpy()) < 0).all()

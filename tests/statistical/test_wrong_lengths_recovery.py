@@ -42,7 +42,7 @@ def test_longer_wrong_answers_are_found_and_predict_better():
     assert found.factor[0] < np.exp(truth.mean()) * 1.2
     assert found.factor[2] > np.exp(truth.mean()) / 1.2
     assert found.prediction.elpd > 3 * found.prediction.se
-    assert "and that fits better" in found.to_text()
+    assert "and modelling that fits better" in found.to_text()
 
 
 def test_where_wrong_answers_are_like_right_ones_nothing_is_claimed():
@@ -50,7 +50,7 @@ def test_where_wrong_answers_are_like_right_ones_nothing_is_claimed():
     _, draws, found = both(0.0)
     print(found)
     assert found.prediction.elpd < 2 * found.prediction.se
-    assert "and that fits better" not in found.to_text()
+    assert "and modelling that fits better" not in found.to_text()
     low, _, high = found.factor
     assert low / 1.2 < 1 < high * 1.2
     assert np.abs(draws.mean(0)).max() < 0.5

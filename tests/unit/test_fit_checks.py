@@ -361,7 +361,7 @@ def test_items_that_do_not_point_one_way_are_not_explained(negative, agreement, 
     assert check.one_ability == "no"
     assert check.to_text().startswith(f"One ability does not explain these answers: {words}.")
     assert words in check.warning
-    assert "in the order of their accuracy" in check.warning
+    assert "sorted by their accuracy" in check.warning
     assert fitted(0.0, 0.001, 1.0, direction=Direction(0.25, 0.8)).warning == ""
     assert "10% of the first ability's gain" in fitted(0.01, 0.001, 1.1).warning
 

@@ -162,7 +162,7 @@ def test_copies_are_listed_and_what_all_get_right_is_not():
     row = review.summary.set_index("item").loc["item 4"]
     assert row["duplicate_of"] == "item 2"
     assert row["p_chance"] == pytest.approx(0.5**60)
-    assert "every answer is the same as to item 2 (by chance: 9e-19)" in row["evidence"]
+    assert "every answer matches the one to item 2 (by chance: 9e-19)" in row["evidence"]
     assert "look for copies: 1 of 5 items (item 4)" in review.to_text()
     easy = review_items(answered(np.ones((60, 3), int), eta=6.0))
     assert easy.duplicated == []

@@ -186,11 +186,11 @@ def test_some_cells_speak_for_all():
 @pytest.mark.parametrize(
     ("elpd", "se", "n_bad", "expected"),
     [
-        (120.4, 22.3, 0, "and that fits better: ELPD +120 ± 22."),
-        (3.0, 1.0, 0, "and whether that fits better is not sure: ELPD +3 ± 1."),
-        (-120.4, 22.3, 9, "but that fits worse: ELPD -120 ± 22."),
-        (-30.0, 22.3, 0, "and whether that fits better is not sure: ELPD -30 ± 22."),
-        (50.0, 22.3, 11, "ELPD +50 ± 22; roughly, as 11 of 1,000 answers weigh too much."),
+        (120.4, 22.3, 0, "and modelling that fits better: ELPD +120 ± 22."),
+        (3.0, 1.0, 0, "and whether modelling that fits better is uncertain: ELPD +3 ± 1."),
+        (-120.4, 22.3, 9, "but modelling that fits worse: ELPD -120 ± 22."),
+        (-30.0, 22.3, 0, "and whether modelling that fits better is uncertain: ELPD -30 ± 22."),
+        (50.0, 22.3, 11, "ELPD +50 ± 22; rough, as 11 of 1,000 answers are too influential."),
     ],
 )
 def test_words_follow_the_numbers(elpd, se, n_bad, expected):
@@ -220,7 +220,7 @@ def test_a_new_subject_s_wrong_lengths_are_not_its_speed():
 def test_posteriors_that_cannot_be_compared_are_refused():
     with_it = some_posterior(MISSING, 2, wrong_lengths=True)
     without = some_posterior(MISSING, 3, wrong_lengths=False)
-    with pytest.raises(ValueError, match="with LaRT without"):
+    with pytest.raises(ValueError, match="to LaRT without"):
         compare_wrong_lengths(MISSING, without, with_it)
     others = replace(MISSING, subjects=tuple("abcdef"))
     with pytest.raises(ValueError, match="not of these responses"):

@@ -1,4 +1,4 @@
-"""Whether things predicted with a chance p come true a share p of the time."""
+"""Whether answers predicted with probability p are right in a share p of the cases."""
 
 from dataclasses import dataclass
 
@@ -17,16 +17,16 @@ _RESAMPLES = 1000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibration:
-    """Predicted chances against shares that came true."""
+    """Predicted probabilities against observed proportions."""
 
-    # One row a bin of about equally many answers, by predicted chance: `predicted` (mean),
-    # `observed` (proportion correct), `calibrated` (the shares made to rise, by the pool-adjacent-
-    # violators algorithm: PAVA), `low` and `high` (where 90% of such shares lie if predictions are
+    # One row per bin of about equally many answers, by predicted probability: `predicted` (mean),
+    # `observed` (proportion correct), `calibrated` (a monotone fit by the pool-adjacent-violators
+    # algorithm, PAVA), `low` and `high` (between which 90% of such fits lie if predictions are
     # right) and `n` (answers).
     summary: pd.DataFrame
-    error: float  # Mean distance of calibrated from predicted chances, over answers.
-    expected_error: float  # The same where predictions are right: of so many answers, chance alone.
-    p: float  # Probability of so large an error or larger where predictions are right.
+    error: float  # Mean distance of calibrated from predicted probabilities, over answers.
+    expected_error: float  # The same if predictions are right: sampling noise alone.
+    p: float  # Probability of an error at least as large if predictions are right.
 
     def __repr__(self) -> str:
         return f"<Calibration: {self.to_text()}>"
@@ -48,12 +48,12 @@ def check_calibration(
     *,
     key: Array,
 ) -> Calibration:
-    """Compare predicted chances with what came true.
+    """Compare predicted probabilities with observed answers.
 
-    Cells are first put into at most 100 bins by predicted chance. Bands are of PAVA on answers
-    drawn with the predicted chances, all independent: where predictions depend on abilities and
-    items that are not known, errors of cells of one item go together, and bands are too narrow. So
-    `error` says more than `p` does.
+    Cells are first put into at most 100 bins by predicted probability. Bands are from PAVA on
+    independent answers with the predicted probabilities. As predictions depend on uncertain
+    abilities and items, errors of the cells of one item are correlated and the bands too narrow, so
+    rely on `error` more than on `p`.
 
     Dimitriadis, Gneiting & Jordan 2021; Ayer et al. 1955 (PAVA).
     """
@@ -75,7 +75,7 @@ def check_calibration(
 def _bins(
     predicted: NDArray[np.float64], successes: NDArray[np.integer], trials: NDArray[np.integer]
 ) -> pd.DataFrame:
-    """Return means of about equally many answers each, in rising order of their chances."""
+    """Return means of bins of about equally many answers, in order of predicted probability."""
     order = np.argsort(predicted, kind="stable")
     p = predicted[order]
     y, n = (x[order].astype(np.int64) for x in (successes, trials))

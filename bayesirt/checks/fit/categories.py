@@ -1,4 +1,4 @@
-"""How often each item gets each grade, or nothing, a part and the full score, as is expected."""
+"""Whether each item gets each grade (or no, a partial, the full score) as often as expected."""
 
 from functools import partial
 
@@ -21,23 +21,23 @@ from bayesirt.names import one_line
 from bayesirt.posterior import Posterior
 
 LEAST_VARIANCE = 1.0
-"""Of how many answers have a grade: with less, no test."""
+"""Least variance of the number of answers with a grade, for a test."""
 _MOST_DRAWS, _CELL_DRAWS = 200, 100_000_000
 
 
 def category_fit(posterior: Posterior, *, q: float = 0.1) -> pd.DataFrame | None:
-    """Compare how often each item gets each grade with what is expected of its subjects.
+    """Compare how often each item gets each grade with what the model expects.
 
-    One row an item and grade, in the order of the data: `item`, `grade` (of scores in [0, 1]
-    "0", "inside" and the full score), shares `observed` and `expected`, and posterior predictive
-    `p` (two-sided; NaN where there is too little to test), and of all of an item's `misfits`. None
-    where answers are neither grades nor such scores.
+    One row per item and grade, in the order of the data: `item`, `grade` (for scores in [0, 1]
+    "0", "inside" and the full score), shares `observed` and `expected`, posterior predictive `p`
+    (two-sided; NaN where there is too little to test), and `misfits`, the same for all grades of an
+    item. None if answers are neither grades nor such scores.
 
-    At each draw z is how many answers have the grade beyond the expected number, standardised and
-    made normal. Its mean over draws is divided by its own standard deviation under the model, which
-    is held above that of `LEAST_SHARE`: of graded answers an item's own thresholds take up most of
-    it, so that p is then too large. An item's p is its least by Bonferroni, of all items that by
-    Benjamini & Hochberg.
+    At each draw z is the observed minus the expected number of answers with the grade, standardised
+    and made normal. Its mean over draws is divided by its standard deviation under the model, which
+    is bounded below through `LEAST_SHARE`: for graded answers an item's own thresholds absorb most
+    of the variance, and p is then too large. An item's p is the least of its grades, corrected by
+    Bonferroni within the item and by Benjamini & Hochberg over items.
     """
     scale = posterior.answers
     if scale is None or scale.kind not in ("graded", "continuous"):
@@ -66,15 +66,15 @@ def category_fit(posterior: Posterior, *, q: float = 0.1) -> pd.DataFrame | None
 
 
 def categories_in_words(table: pd.DataFrame | None, scale: Scale | None) -> str:
-    """Return in a sentence on how many items grades come more or less often than expected."""
+    """Return a sentence on how many items have grades more or less often than expected."""
     if table is None or scale is None or not table["misfits"].any():
         return ""
     of_items = table.groupby("item", sort=False)["misfits"].first()
     worst = table.loc[table.loc[table["misfits"], "p"].idxmin()]
-    what = "grades come" if scale.kind == "graded" else f"scores of 0 or {scale.full:g} come"
+    what = "grades occur" if scale.kind == "graded" else f"scores of 0 or {scale.full:g} occur"
     return (
         f"On {of_items.sum():,} of {len(of_items):,} items {what} more or less often than the "
-        f"model says, most clearly on {one_line(str(worst['item']), 60)}: {worst['grade']} in "
+        f"model expects, most clearly on {one_line(str(worst['item']), 60)}: {worst['grade']} in "
         f"{worst['observed']:.0%} of answers, {worst['expected']:.0%} expected."
     )
 
@@ -90,7 +90,7 @@ def _grades(scale: Scale) -> tuple[str, ...]:
 
 @partial(jax.jit, static_argnums=0)
 def _over_draws(link: str, counts: Counts, draws: Draw) -> tuple[Float[Array, "grade item"], ...]:
-    """Return z of each grade, the variance of its number, and that expected and observed."""
+    """Return z of each grade, and the variance, expectation and observed value of its count."""
     seen, n_draws = counts.trials > 0, len(draws.a)
 
     def at_draw(draw: Draw) -> tuple[Array, ...]:

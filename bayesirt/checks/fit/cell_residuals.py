@@ -1,4 +1,4 @@
-"""What answers are beyond their expectation, cell by cell, at a draw of all parameters."""
+"""Residuals of the answers, cell by cell, at a draw of all parameters."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -19,17 +19,17 @@ _LARGE = 1 << 18
 
 
 class Draw(NamedTuple):
-    """A draw, or as many as there are rows."""
+    """One draw, or several with a leading axis of draws."""
 
     theta: Float[Array, "..."]
     a: Float[Array, "..."]
     d: Float[Array, "..."]
     further: tuple[
         Float[Array, "..."], ...
-    ] = ()  # What the proportion correct depends on beside a θ + d.
+    ] = ()  # What the proportion correct depends on besides a θ + d.
 
     def of_items(self, function: Callable[[Array], Array]) -> "Draw":
-        """Return the same abilities with what a function makes of each item's parameters."""
+        """Return the draw with a function applied to each item's parameters."""
         further = tuple(function(values) for values in self.further)
         return Draw(self.theta, function(self.a), function(self.d), further)
 
@@ -46,12 +46,12 @@ class Counts(NamedTuple):
 
 
 class Residuals(NamedTuple):
-    """Residuals on the scale of the linear predictor, and what is expected of them."""
+    """Residuals on the scale of the linear predictor, and their moments."""
 
     score: Float[Array, "subject item"]  # s = ∂ℓ/∂η, whose expectation is 0.
     weight: Float[Array, "subject item"]  # E s² = n p'² / (p (1 - p)), the expected information.
     third: Float[Array, "subject item"]  # E s³.
-    excess: Float[Array, "subject item"]  # Successes beyond the expected number, y - E y.
+    excess: Float[Array, "subject item"]  # Successes minus their expected number, y - E y.
     slope: Float[Array, "subject item"]  # ∂E y/∂η.
     variance: Float[Array, "subject item"]  # Of y.
     odds: Float[Array, "subject item"]  # Logit of the expected share of the full score.
@@ -60,7 +60,7 @@ class Residuals(NamedTuple):
 def residuals(link: str, counts: Counts, draw: Draw) -> Residuals:
     """Return the residuals at one draw.
 
-    Of one binomial trial s is s₁ with probability p and s₀ else, and p s₁ + (1 - p) s₀ = 0. So
+    For one binomial trial s is s₁ with probability p, else s₀, and p s₁ + (1 - p) s₀ = 0. So
     E s² = -s₁ s₀ and E s³ = -s₁ s₀ (s₁ + s₀); n trials have n times these cumulants.
     """
     eta = draw.theta[:, None] * draw.a + draw.d
@@ -94,7 +94,7 @@ def _by_law(family: Family, law: Law, eta: Array, y: Array, n: Array) -> Residua
 
 
 def counts_of(posterior: Posterior) -> Counts:
-    """Return the responses that the draws are given."""
+    """Return the responses that the draws are conditioned on."""
     return Counts(host(posterior.successes), host(posterior.trials))
 
 
@@ -109,7 +109,7 @@ def thinned(posterior: Posterior, most: float) -> Draw:
 
 
 def with_room(posterior: Posterior, most: float) -> tuple[Counts, Draw]:
-    """Return responses and draws, small ones with subjects and items added that have no answers."""
+    """Return responses and draws, small ones padded with subjects and items without answers."""
     counts, draws = counts_of(posterior), thinned(posterior, most)
     filled = filled_up(*counts)
     of_subjects, of_items = (
@@ -121,8 +121,8 @@ def with_room(posterior: Posterior, most: float) -> tuple[Counts, Draw]:
 
 
 def refuse_other_models(posterior: Posterior) -> None:
-    """Refuse posteriors with other than one ability."""
+    """Refuse posteriors of models without exactly one ability."""
     if posterior.theta.ndim != 2 or posterior.draws("a").ndim != 2:
         raise ResponseError(
-            "fit is checked of models with one ability; sample_posterior draws from one"
+            "fit is checked for models with one ability; sample_posterior draws from one"
         )

@@ -1,4 +1,4 @@
-"""Whether the items point one way: with each other, and abilities with accuracies."""
+"""Whether the items point one way, and abilities agree with accuracies."""
 
 from typing import NamedTuple
 
@@ -21,8 +21,8 @@ class Direction(NamedTuple):
     # Estimated share of items whose true item-rest correlation is negative; nan with fewer than 10
     # items or 10 subjects.
     negative: float
-    # Spearman's correlation of ability with accuracy where at least 95% of all cells were observed,
-    # so that the two should hardly differ; nan elsewhere.
+    # Spearman's correlation of ability with accuracy if at least 95% of all cells were observed,
+    # so that the two should hardly differ; else nan.
     agreement: float
 
     @property
@@ -31,7 +31,7 @@ class Direction(NamedTuple):
         return not (self.negative > _MOST_NEGATIVE or self.agreement < _LEAST_AGREEMENT)
 
     def to_text(self) -> str:
-        """Return what does not point one way, as a clause; nothing where all does."""
+        """Return a clause on what does not point one way; empty if everything does."""
         said = []
         if self.negative > _MOST_NEGATIVE:
             said.append(f"about {self.negative:.0%} of the items run against the others")
@@ -61,10 +61,10 @@ def check_direction(posterior: Posterior) -> Direction:
 
 
 def _share_below_zero(z: NDArray[np.float64]) -> float:
-    """Return the share of true effects below zero, of normal ones seen with an error of 1 each.
+    """Return the share of true effects below zero, if they are normal and z has a unit error.
 
-    The share of z below zero itself would be a quarter and more by chance alone where subjects are
-    few or alike.
+    The raw share of z below zero can reach a quarter or more by chance if subjects are few or
+    alike.
     """
     spread = np.sqrt(max(float(z.var(ddof=1)) - 1, 0.0))
     return float(ndtr(-z.mean() / spread)) if spread > 0 else float(z.mean() < 0)

@@ -1,4 +1,4 @@
-"""All checks of fit together, and what they say in words."""
+"""All fit checks together, with their conclusion in words."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ from bayesirt.random_keys import Key, as_key
 class FitCheck:
     """Whether one ability explains the responses, and where it does not."""
 
-    items: pd.DataFrame  # By `item_fit` and `person_fit`: one row an item, and one a subject.
+    items: pd.DataFrame  # From `item_fit` and `person_fit`: one row per item or subject.
     subjects: pd.DataFrame
     dependence: LocalDependence  # Pairs of items.
     totals: ProportionsCorrect
@@ -35,12 +35,12 @@ class FitCheck:
     direction: Direction = UNKNOWN  # Whether the items point one way.
     part: str = ""  # What part of a wide table was checked, in words; empty if all of it was.
     answers: Scale | None = None  # What answers are, if not right and wrong.
-    # By `category_fit`: how often each item gets each grade, or 0, a part and the full score.
+    # From `category_fit`: how often each item gets each grade, or 0, a part and the full score.
     categories: pd.DataFrame | None = None
 
     @property
     def score(self) -> str:
-        """What the mean of a subject's answers is called."""
+        """The name of the mean of a subject's answers."""
         return score_name(self.answers)
 
     @property
@@ -55,9 +55,9 @@ class FitCheck:
 
     @property
     def one_ability(self) -> Answer:
-        """Whether one ability does.
+        """Whether one ability explains the responses.
 
-        As `HeldOut.one_ability`, and "no" too if answers tell subjects apart, but the items do not
+        As `HeldOut.one_ability`; also "no" if answers tell subjects apart but the items do not
         point one way (`Direction.is_one`).
         """
         astray = self.held_out.tells_apart and not self.direction.is_one
@@ -65,14 +65,14 @@ class FitCheck:
 
     @property
     def warning(self) -> str:
-        """What comes before a ranking that one ability does not explain; empty where it does."""
+        """A warning before a ranking that one ability does not explain; empty if it does."""
         if self.one_ability != "no":
             return ""
         reasons = [] if self.held_out.one_ability != "no" else [self.held_out.gain]
         reasons += filter(None, [self.direction.to_text()])
         return (
             f"One ability does not explain these answers: {', and '.join(reasons)}. Subjects are "
-            f"therefore in the order of their {self.score}. Fit several abilities (bayesirt rank "
+            f"therefore sorted by their {self.score}. Fit several abilities (bayesirt rank "
             f"--model mirt, or bayesirt profile with a Q-matrix), rank each benchmark or part by "
             f"itself, or review the items (bayesirt review)."
         )
@@ -94,7 +94,7 @@ class FitCheck:
         return " ".join(filter(None, [*found, *rest]))
 
     def in_short(self) -> str:
-        """Return in a sentence whether one ability does."""
+        """Return a sentence on whether one ability explains the answers."""
         if self.one_ability == self.held_out.one_ability:
             return self.held_out.in_short()
         return f"One ability does not explain these answers: {self.direction.to_text()}."
@@ -103,7 +103,7 @@ class FitCheck:
         parts = [
             f"{table['misfits'].sum():,} of {len(table):,} {name} {verb}"
             for table, name, verb in (
-                (self.items, "items", "do not rise with ability as the model says"),
+                (self.items, "items", "do not rise with ability as the model expects"),
                 (self.subjects, "subjects", "miss easy items and get hard ones right"),
             )
             if table["misfits"].any()
@@ -114,7 +114,7 @@ class FitCheck:
 
 
 def _right_and_wrong(posterior: Posterior) -> Responses:
-    """Return the answers, of another kind cut where an item's are halved most evenly."""
+    """Return binary answers; other kinds are cut where an item's answers are halved most evenly."""
     successes, trials = (np.asarray(x) for x in (posterior.successes, posterior.trials))
     if posterior.answers is not None:
         score = np.where(trials > 0, successes, np.nan)
@@ -142,10 +142,9 @@ def check_fit(
     posterior : Posterior
         Of a model with one ability.
     key : jax.random.key or int
-        Of replications, and of the cells that are held out.
+        For replications and for the choice of held-out cells.
     q : float
-        Bound on the expected share of false ones among the items, the subjects and the pairs that
-        are listed.
+        Bound on the expected share of false ones among the listed items, subjects and pairs.
     progress : bool
         Show a progress bar, if stderr is a terminal.
 
@@ -160,15 +159,15 @@ def check_fit(
 
     Notes
     -----
-    p-values of items, subjects and pairs are posterior predictive ones, made uniform: the mean of
-    each statistic over draws is divided by its own standard deviation under the model, which is
-    known from its variance over the posterior (`bayesirt.checks.fit.tail_probabilities`). They hold
-    if the priors do. Large data show any departure, however small: `q3`, the excess columns and the
-    gain per answer say how much it matters.
+    p-values of items, subjects and pairs are posterior predictive, made uniform: the mean of each
+    statistic over draws is divided by its standard deviation under the model, which follows from
+    its variance over the posterior (`bayesirt.checks.fit.tail_probabilities`). They are valid if
+    the priors are. Large data reveal any departure, however small: judge its size by `q3`, the
+    excess columns and the gain per answer.
 
-    Of tables with more than two million cells, items, pairs and totals are checked on 2,000
-    subjects drawn at random, and these and each subject's answers with about 20 draws. The
-    posterior is that of all answers, so that the p-values hold as they do for the whole; their
+    In tables with more than two million cells, items, pairs and totals are checked on 2,000
+    subjects drawn at random, and these checks and that of subjects use about 20 draws. The
+    posterior is that of all answers, so the p-values are as valid as for the whole table; their
     power is that of 2,000 subjects.
 
     References

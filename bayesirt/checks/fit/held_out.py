@@ -1,4 +1,4 @@
-"""How well models predict answers that were kept back: Rasch, 2PL, two abilities."""
+"""How well models predict held-out answers: Rasch, 2PL, two abilities."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,25 +33,25 @@ Answer = Literal["well", "nearly", "no"]
 
 _STANDARD_ERRORS = 1.645
 _NOTHING, _LITTLE = 0.005, 0.05
-"""Shares of what one ability tells of held-out answers: a gain below the first is none, one below
-the second of little use."""
+"""Gains as shares of the first ability's: below the first bound a gain counts as none, below the
+second as small."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HeldOut:
-    """Predictions of answers that were kept back."""
+    """Predictions of held-out answers."""
 
-    # One row a model: `model` ("items alone", which gives every subject the same chances, "Rasch",
-    # "2PL", "2 abilities"), `log_score` (log predictive probability per answer), `ahead` (of the
-    # 2PL, per answer), its standard error `se`, and `share` (what the model predicts beyond items
-    # alone, as a share of what the 2PL does).
+    # One row per model: `model` ("items alone", with the same probabilities for every subject,
+    # "Rasch", "2PL", "2 abilities"), `log_score` (log predictive probability per answer), `ahead`
+    # (lead over the 2PL, per answer), its standard error `se`, and `share` (the gain over items
+    # alone, as a share of the 2PL's gain).
     summary: pd.DataFrame
-    # shape (cell,). Chance of a right answer by the 2PL, in each cell.
+    # shape (cell,). Probability of a right answer under the 2PL.
     predicted: NDArray[np.float64]
     # shape (cell,). The answers.
     successes: NDArray[np.int64]
     trials: NDArray[np.int64]
-    # That were used.
+    # Numbers of subjects and items that were used.
     n_subjects: int
     n_items: int
 
@@ -60,11 +60,11 @@ class HeldOut:
 
     @property
     def one_ability(self) -> Answer:
-        """Whether one ability does.
+        """Whether one ability explains the answers.
 
-        "no" if two abilities surely predict held-out answers better (by 1.645 standard errors) and
-        gain at least 5% of what one ability tells; "nearly" if surely, but by less than that and
-        at least 0.5%; else "well".
+        "no" if two abilities predict held-out answers better by more than 1.645 standard errors and
+        by at least 5% of the first ability's gain; "nearly" if by as many standard errors and from
+        0.5% to 5%; else "well".
         """
         two = self._two
         gain = two["share"] - 1
@@ -73,7 +73,7 @@ class HeldOut:
         return "nearly" if gain < _LITTLE else "no"
 
     def in_short(self) -> str:
-        """Return in a sentence whether one ability does."""
+        """Return a sentence on whether one ability explains the answers."""
         if self._tell_nobody_apart:
             return "These answers hardly tell subjects apart."
         return {
@@ -88,18 +88,18 @@ class HeldOut:
         return " ".join([self.in_short(), self.details()])
 
     def details(self) -> str:
-        """Return what the answer to whether one ability does rests on."""
+        """Return the evidence on whether one ability explains the answers."""
         return " ".join(filter(None, [self._of_abilities(), self._of_slopes()]))
 
     @property
     def tells_apart(self) -> bool:
-        """Whether an ability of subjects surely predicts better than items alone."""
+        """Whether abilities of subjects clearly predict better than items alone."""
         alone = self.summary.set_index("model").loc["items alone"]
         return bool(-alone["ahead"] > _STANDARD_ERRORS * alone["se"])
 
     @property
     def gain(self) -> str:
-        """What two abilities gain, as a clause."""
+        """A clause on what two abilities gain."""
         share = self._two["share"] - 1
         more = "" if pd.isna(share) else f" by {share:.0%} of the first ability's gain"
         return f"two abilities predict held-out answers better{more}"
@@ -136,15 +136,15 @@ class HeldOut:
 
 
 def predict_held_out(responses: Responses, *, key: Array, progress: bool = False) -> HeldOut:
-    """Predict each answer from others, by a Rasch model, a 2PL and a model with two abilities.
+    """Predict each answer from others with a Rasch model, a 2PL and a model with two abilities.
 
-    Each of three folds of the cells is predicted by point fits to the others, all by the same
-    variational EM, integrated over what is left open of abilities and items, as in
-    `choose_dimension`: far cheaper than draws from three posteriors, and without importance weights
-    that may fail. Of more than half a million cells a random part of the subjects and items is
-    used. Standard errors treat subjects and items as random: with δ_ij the differences less their
-    mean, the variance of the sum is Σ_i (Σ_j δ_ij)² + Σ_j (Σ_i δ_ij)² - Σ_ij δ_ij², and at least
-    the larger of the first two.
+    Each of three folds of the cells is predicted from fits to the others, all by the same
+    variational EM and integrated over the uncertainty of abilities and items, as in
+    `choose_dimension`. That is far cheaper than draws from three posteriors, and needs no
+    importance weights, which may fail. With more than half a million cells, a random part of the
+    subjects and items is used. Standard errors treat subjects and items as random: with δ_ij the
+    differences less their mean, the variance of the sum is Σ_i (Σ_j δ_ij)² + Σ_j (Σ_i δ_ij)² -
+    Σ_ij δ_ij², and at least the larger of the first two.
 
     Hastie, Tibshirani & Friedman 2009, section 7.10; Cameron, Gelbach & Miller 2011 (errors).
     """
@@ -207,7 +207,7 @@ def clustered_error(gain: NDArray[np.floating], trials: NDArray[np.integer]) -> 
 
 
 def _alone(kept: DenseLayout, held: DenseLayout) -> NDArray[np.float64]:
-    """Return log scores of each item's proportion correct, one right and one wrong answer added."""
+    """Return log scores of items' proportions correct, with a right and a wrong answer added."""
     y, n = (np.asarray(x).sum(0, dtype=np.int64) for x in kept)
     right, asked = (np.asarray(x, np.float64) for x in held)
     p = (y + 1) / (n + 2)
@@ -224,7 +224,7 @@ _FITS: tuple[Callable[..., tuple[Items, Beliefs]], ...] = (
 
 
 def _part(responses: Responses, key: Array) -> Responses:
-    """Return as many subjects and items at random as are used, without those left empty."""
+    """Return a random part of the subjects and items that is not too large, without empty ones."""
     n, m = responses.n_subjects, responses.n_items
     if n * m <= _MOST_CELLS:
         return responses

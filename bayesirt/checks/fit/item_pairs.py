@@ -1,4 +1,4 @@
-"""Pairs of items whose answers go together beyond what ability explains (Q3)."""
+"""Pairs of items whose answers are correlated beyond what ability explains (Q3)."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -28,18 +28,18 @@ from bayesirt.posterior import Posterior
 MOST_PAIRS = 1000
 _LEAST_ITEMS = 4
 _MOST_SKEWNESS = 1.0
-"""Where a sum over subjects is more lopsided than this, few answers decide it: no test."""
+"""A sum over subjects that is more skewed than this depends on few answers and is not tested."""
 _LEAST_INFORMATION = 2.0
 _BLOCK = 1024
 _MOST_DRAWS, _WORK, _OVERHEAD = 100, 2e11, 300
-"""Draws, and multiplications for all of them together; there is one draw in any case. A pair takes
-as long as it does with so many subjects more."""
+"""Most draws, most multiplications over all draws (at least one draw is used), and the fixed cost
+of a pair as a number of subjects."""
 _FINE, _FARTHEST = 100, 40
-"""Bins of |z| a unit, and where the last one begins."""
+"""Bins per unit of |z|, and where the last one begins."""
 
 
 _FEW_PAIRS, _MOSTLY, _TIMES = 5, 0.5, 5.0
-"""Dependent pairs share a column if there are several, most do, and many times as many as usual."""
+"""A column is shared by dependent pairs if these are several and most share it, unlike others."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,23 +59,23 @@ class LocalDependence:
         return f"<LocalDependence: {self.n_dependent:,} of {self.n_tested:,} pairs>"
 
     def to_text(self) -> str:
-        """Return the conclusion in a sentence."""
+        """Return the conclusion in one or two sentences."""
         if not self.n_tested:
             return "There are too few subjects to say whether pairs of items depend on each other."
-        of = f"{self.n_tested:,} pairs of items that could be tested"
+        of = f"{self.n_tested:,} testable pairs of items"
         if not self.n_dependent:
-            return f"None of {of} surely depends on each other beyond one ability."
+            return f"None of {of} is clearly dependent beyond one ability."
         first = self.pairs.iloc[0]
         names = " with ".join(one_line(first[x], 30) for x in ("item_1", "item_2"))
         told = (
-            f"{self.n_dependent:,} of {of} depend on each other beyond one ability, most surely "
+            f"{self.n_dependent:,} of {of} are dependent beyond one ability, most clearly "
             f"{names} (residual correlation {first['q3']:+.2f})."
         )
         if not self.shared:
             return told
         column = one_line(self.shared)
         return (
-            f"{told} They mostly share their {column}: rank with --group {column}, which allows "
+            f"{told} They mostly share their {column}: rank with --group {column}, which accounts "
             f"for that."
         )
 
@@ -86,7 +86,7 @@ class LocalDependence:
 
 
 def local_dependence(posterior: Posterior, *, q: float = 0.1) -> LocalDependence:
-    """Find pairs of items whose residuals go together.
+    """Find pairs of items whose residuals are correlated.
 
     Parameters
     ----------
@@ -106,16 +106,15 @@ def local_dependence(posterior: Posterior, *, q: float = 0.1) -> LocalDependence
 
     Notes
     -----
-    At each draw the residuals s_i of a subject are made orthogonal to what moves with its ability,
+    At each draw the residuals s_i of a subject are made orthogonal to the score of its ability,
     ẽ_i = s_i - w_i a (aᵀs_i) / I_i with I_i = Σ_j a_j² w_ij. Under the model Σ_i ẽ_ij ẽ_ik has the
-    mean -Σ_i w_ij w_ik a_j a_k / I_i, which makes Q3 negative where nothing is wrong (about
-    -1 / (J - 1)), and about the variance Σ_i (v_ij v_ik + (w_ij w_ik a_j a_k / I_i)²) with
-    v_ij = w_ij - w_ij² a_j² / I_i. The standardised sum, with its skewness taken out, is averaged
-    over draws: at any one it is about N(0, 1), and so the mean has the variance 1 - v, where v is
-    its variance over the posterior, the mean of all pairs'. Pairs with a skewness beyond 1 or with
-    Σ_i w_ij w_ik below 2, of items that hardly anybody gets wrong (or right) or with few subjects,
-    are not tested. Pairs are found block by block: of an array over pairs, no more than
-    1,024 x 1,024 is held at a time.
+    mean -Σ_i w_ij w_ik a_j a_k / I_i, which makes Q3 negative even if nothing is wrong (about
+    -1 / (J - 1)), and approximately the variance Σ_i (v_ij v_ik + (w_ij w_ik a_j a_k / I_i)²) with
+    v_ij = w_ij - w_ij² a_j² / I_i. The standardised sum, corrected for skewness, is averaged over
+    draws: at each draw it is about N(0, 1), so the mean has the variance 1 - v, where v is its
+    variance over the posterior, averaged over all pairs. Pairs with a skewness beyond 1 or with
+    Σ_i w_ij w_ik below 2 are not tested: hardly anybody gets their items wrong (or right), or they
+    have few subjects. Pairs are processed in blocks of at most 1,024 x 1,024, to save memory.
 
     References
     ----------
@@ -146,9 +145,9 @@ def local_dependence(posterior: Posterior, *, q: float = 0.1) -> LocalDependence
 
 
 def _shared(facts: pd.DataFrame, pairs: pd.DataFrame) -> str:
-    """Return what most dependent pairs have in common, though few pairs of items do, if anything.
+    """Return the column that most dependent pairs share but few pairs of items do, or "".
 
-    Of several such columns it is the one that fewest pairs share.
+    Of several such columns, return the one that fewest pairs share.
     """
     found = {}
     for column in facts.columns if len(pairs) >= _FEW_PAIRS else ():
@@ -162,7 +161,7 @@ def _shared(facts: pd.DataFrame, pairs: pd.DataFrame) -> str:
 
 
 def _first_bin(bins: NDArray[np.int64], scale: float, q: float) -> tuple[int, int]:
-    """Return the bin from which on pairs are dependent (Benjamini & Hochberg), and how many are."""
+    """Return the first bin of dependent pairs (Benjamini & Hochberg), and how many there are."""
     p = 2 * ndtr(-scale * np.arange(len(bins)) / _FINE)
     above = np.cumsum(bins[::-1])[::-1]
     passes = (above > 0) & (p * bins.sum() <= q * above)
@@ -179,7 +178,7 @@ def _bin(z: NDArray[np.float64]) -> NDArray[np.intp]:
 def _table(
     posterior: Posterior, found: "_Pairs", scale: float, counts: Counts, draws: Draw
 ) -> pd.DataFrame:
-    """Return the pairs, the farthest first, indexed by their places in `found`."""
+    """Return the pairs, largest |z| first, indexed by their places in `found`."""
     order = np.argsort(-np.abs(found.z), kind="stable")
     one, other, z = found.first[order], found.second[order], scale * found.z[order]
     both = (posterior.trials[:, one] > 0) & (posterior.trials[:, other] > 0)
@@ -218,7 +217,7 @@ def _correlations(
 
 @partial(jax.jit, static_argnums=0)
 def _mean_excess(link: str, counts: Counts, draws: Draw) -> Float[Array, "subject item"]:
-    """Return right answers beyond the expected number, on average over draws."""
+    """Return right answers minus their expected number, averaged over draws."""
 
     def add(total: Array, draw: Draw) -> tuple[Array, None]:
         return total + residuals(link, counts, draw).excess, None
@@ -228,7 +227,7 @@ def _mean_excess(link: str, counts: Counts, draws: Draw) -> Float[Array, "subjec
 
 
 class _Pairs(NamedTuple):
-    """The farthest pairs found, how many lie how far out, and the sum of variances over draws."""
+    """The pairs with the largest |z|, a histogram of |z|, and the sum of variances over draws."""
 
     first: NDArray[np.intp]
     second: NDArray[np.intp]
@@ -238,17 +237,17 @@ class _Pairs(NamedTuple):
 
 
 class _Search(NamedTuple):
-    """What is searched: all pairs of blocks of items."""
+    """A search over all pairs of blocks of items."""
 
     link: str
     counts: Counts
     draws: Draw
-    # Of each item, whose pairs within a group are not tested: they depend on each other.
+    # Group of each item. Pairs within a group are not tested, as they are known to be dependent.
     groups: NDArray[np.intp] | None
 
     def run(self) -> _Pairs:
         n_items = self.counts.trials.shape[1]
-        size = -(-n_items // -(-n_items // _BLOCK))  # blocks alike, so that little is filled up
+        size = -(-n_items // -(-n_items // _BLOCK))  # equal blocks need little padding
         starts = range(0, n_items, size)
         found = _Pairs(
             np.zeros(0, np.intp),
@@ -282,7 +281,7 @@ def _copied(block: tuple[Array, Array]) -> tuple[NDArray[np.float64], NDArray[np
 def _joined(
     found: _Pairs, z: NDArray[np.float64], variance: NDArray[np.float64], k: int, m: int
 ) -> _Pairs:
-    """Return the farthest of those found before and of a block's."""
+    """Return the pairs with the largest |z| among those found before and a block's."""
     if k == m:
         z[np.tril_indices(len(z))] = np.nan
     row, column = np.nonzero(np.isfinite(z))
@@ -324,9 +323,9 @@ def _block(
     first: Array,
     second: Array,
 ) -> tuple[Float[Array, "item item"], Float[Array, "item item"]]:
-    """Return the sum of every pair of two blocks, standardised: its mean and variance over draws.
+    """Return the mean and variance over draws of the standardised sum of each pair of two blocks.
 
-    NaN where there is no test.
+    NaN where a pair is not tested.
     """
     blocks = [
         Counts(*(jax.lax.dynamic_slice_in_dim(x, start, size, 1) for x in counts))

@@ -1,4 +1,4 @@
-"""Items whose share of right answers does not rise with ability as the model says."""
+"""Items whose proportion correct does not rise with ability as the model expects."""
 
 from functools import partial
 from typing import NamedTuple
@@ -15,30 +15,30 @@ from bayesirt.checks.fit.tail_probabilities import adjusted, over_draws, to_norm
 from bayesirt.posterior import Posterior
 
 LEAST_INFORMATION = 10.0
-"""Of an item about its own intercept: with less, about forty answers at even chances, no test."""
+"""Least information about an item's intercept for a test: about forty answers at even odds."""
 _MOST_SKEWNESS = 1.0
 _MOST_DRAWS, _CELL_DRAWS = 200, 100_000_000
 _QUARTER = 0.25
 
 
 def item_fit(posterior: Posterior, *, q: float = 0.1) -> pd.DataFrame:
-    """Compare each item's answers at low, middle and high abilities with what is expected.
+    """Compare each item's answers at low, middle and high abilities with the model's expectation.
 
-    One row an item, in the order of the data: `item`, `z` (mean over draws), posterior predictive
-    `p` (two-sided), `p_adjusted` for all items, `low_excess` and `high_excess` (observed less
-    expected proportion correct among subjects of low and of high abilities: the ends that hold a
-    quarter of the information on the item each), `direction` and `misfits`. NaN where there is too
-    little to test. Directions are "both ends better" (weak subjects do better than they should, as
-    where they guess, or the ablest do), "both ends worse", and where slopes are fixed "flatter" and
-    "steeper" than the model has the item.
+    One row per item, in the order of the data: `item`, `z` (mean over draws), posterior predictive
+    `p` (two-sided), `p_adjusted` for all items, `low_excess` and `high_excess` (observed minus
+    expected proportion correct at low and at high abilities, the ends that each hold a quarter of
+    the information on the item), `direction` and `misfits`. NaN where there is too little to test.
+    Directions are "both ends better" (weak subjects do better than expected, for example by
+    guessing, or the ablest do), "both ends worse", and, with fixed slopes, "flatter" and "steeper"
+    than in the model.
 
     At each draw z = Σ_i c_i s_ij / √(Σ_i c_i² w_ij), where c is made orthogonal, with weights w, to
-    the scores of the item's own slope and intercept: z hardly depends on which draw of them it is.
-    With u_i from -1 to 1 the share of the information on the item at and below the ability of
-    subject i, c starts as u², so that z > 0 where both ends are answered better than the middle.
-    Where slopes are fixed, c starts as θ and is orthogonal to the intercept's score alone. Tails
-    allow for skewness and are averaged over draws (at most 200), so that they are conservative
-    where each ability rests on few items.
+    the scores of the item's own slope and intercept, so z hardly depends on their draw. With u_i
+    the share of the information on the item at and below the ability of subject i, scaled from -1
+    to 1, c starts as u², so that z > 0 if both ends are answered better than the middle. With fixed
+    slopes, c starts as θ and is orthogonal only to the intercept's score. Tails account for
+    skewness and are averaged over draws (at most 200), so they are conservative if each ability
+    rests on few items.
 
     Rubin 1984; Gelman, Meng & Stern 1996; Glas 1999 (scores orthogonal to the item's own).
     """
@@ -67,7 +67,7 @@ def item_fit(posterior: Posterior, *, q: float = 0.1) -> pd.DataFrame:
 
 
 class _Found(NamedTuple):
-    """Of each item."""
+    """Statistics of each item."""
 
     z: Float[Array, " item"]
     skewness: Float[Array, " item"]
@@ -78,7 +78,7 @@ class _Found(NamedTuple):
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _over_draws(link: str, fixed: bool, counts: Counts, draws: Draw) -> _Found:
-    """Return the standardised mean of z, and means of the rest."""
+    """Return the standardised mean of z, and the means of the other statistics."""
     sums, others = over_draws(partial(_at_draw, link, fixed, counts), draws)
     return _Found(sums.deviate(len(draws.a)), *others)
 
@@ -102,7 +102,7 @@ def _at_draw(link: str, fixed: bool, counts: Counts, draw: Draw) -> _Found:
 
 
 def _share_below(weight: Float[Array, "subject item"]) -> Float[Array, "subject item"]:
-    """Return the share of an item's information below each subject, with half its own."""
+    """Return the share of an item's information below each subject, counting half of its own."""
     total = jnp.cumsum(weight, 0)
     return (total - weight / 2) / jnp.maximum(total[-1], jnp.finfo(weight.dtype).tiny)
 

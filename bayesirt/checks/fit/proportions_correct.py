@@ -20,11 +20,11 @@ _LEAST_DRAWS, _MOST_DRAWS, _CELL_DRAWS = 40, 400, 200_000_000
 class ProportionsCorrect:
     """Observed and predicted histograms of proportions correct."""
 
-    # One row a bin of the subjects' proportions correct and one of the items': `of` ("subjects" or
+    # One row per bin of the proportions correct of subjects and of items: `of` ("subjects" or
     # "items"), `from` and `to` (proportion correct), `observed` (how many), `expected`, and `low`
     # and `high`, between which 90% of predicted counts lie.
     summary: pd.DataFrame
-    # Posterior predictive probability of a histogram as far from the expected one, or farther.
+    # Posterior predictive probability of a histogram at least as far from the expected one.
     p_subjects: float
     p_items: float
 
@@ -43,12 +43,12 @@ class ProportionsCorrect:
 def check_totals(posterior: Posterior, *, key: Array) -> ProportionsCorrect:
     """Compare the histograms of subjects' and items' proportions correct with replications.
 
-    Each replication has a draw of the items. Subjects' shares are those of as many *new* subjects
-    from the population N(0, 1), with the same cells observed: they show whether abilities are
-    distributed as the model assumes, as groups of subjects apart from others are not. Items' shares
-    are of the same items, answered by the same subjects anew. These items were fitted, so that
-    `p_items` is conservative: it is hardly ever below .1 where the model holds. The distance is Σ_b
-    (O_b - E_b)² / (E_b + ½) over bins.
+    Each replication uses a draw of the items. Subjects' proportions are those of as many *new*
+    subjects from the population N(0, 1), with the same cells observed: they show whether abilities
+    are distributed as the model assumes, which separate groups of subjects are not. Items'
+    proportions come from the same subjects answering the same items again. These items were fitted,
+    so `p_items` is conservative: it is hardly ever below .1 if the model holds. The distance is
+    Σ_b (O_b - E_b)² / (E_b + ½) over bins.
 
     Gelman et al. 2013, chapter 6; Sinharay, Johnson & Stern 2006.
     """
@@ -97,7 +97,7 @@ def _histogram(
 def _replications(
     link: str, binary: bool, trials: Array, draws: Draw, keys: Array
 ) -> tuple[Float[Array, "draw subject"], Float[Array, "draw item"]]:
-    """Return right answers of new subjects, and to the items by the same subjects."""
+    """Return the right answers of new subjects, and those to the items by the same subjects."""
 
     def answers(theta: Array, draw: Draw, key: Array) -> Array:
         family, eta = draw.answers(link), theta[:, None] * draw.a + draw.d

@@ -1,4 +1,4 @@
-"""One ability, and one slope for all items, by the same EM as the multidimensional 2PL."""
+"""The Rasch model, with one slope for all items, by the same EM as the multidimensional 2PL."""
 
 from functools import partial
 from typing import NamedTuple
@@ -18,11 +18,11 @@ from bayesirt.likelihood.host_arrays import host
 from bayesirt.models.mirt import MU_D_SD, SIGMA_D_SCALE
 
 _SURE = 1e10
-"""Precision of the slopes about 1, as good as infinite."""
+"""Precision of the slopes about 1, practically infinite."""
 
 
 class _Parameters(NamedTuple):
-    """All that belongs to no single subject: θ ~ N(0, σ²), a = 1, d ~ N(μ_d, σ_d)."""
+    """All parameters but those of subjects: θ ~ N(0, σ²), a = 1, d ~ N(μ_d, σ_d)."""
 
     d: Float[Array, " item"]
     log_sigma: Float[Array, ""]
@@ -48,7 +48,7 @@ def fit_rasch(
 ) -> tuple[Items, Beliefs]:
     """Fit logit P = θ_i + d_j with θ ~ N(0, σ²) and d ~ N(μ_d, σ_d) (Rasch 1960).
 
-    Items have slopes of 1; stops as `bayesirt.estimators.mirt.fit_mirt` does.
+    Items have slopes of 1. The stopping rule is that of `bayesirt.estimators.mirt.fit_mirt`.
     """
     em = partial(_EM, usual_quadrature(layout, None), layout)
     (items, _), (abilities, unknown) = start(layout, 1)
@@ -69,7 +69,7 @@ def fit_rasch(
 def _em_step(
     quadrature: Quadrature, layout: DenseLayout, now: _Parameters, beliefs: Beliefs
 ) -> tuple[_Parameters, Beliefs, Float[Array, ""]]:
-    """Take one EM step; the loss is that before it."""
+    """Take one EM step; the loss is the one before the step."""
     items, prior = now.items, now.prior
     at, equations, bound = expectation(layout, items, now.population, beliefs, quadrature)
     hyper = now.mu_d**2 / MU_D_SD**2 + jnp.exp(2 * now.log_sigma_d) / SIGMA_D_SCALE**2

@@ -16,22 +16,22 @@ from bayesirt.posterior import Posterior
 
 _MOST_DRAWS, _CELL_DRAWS = 200, 100_000_000
 _MOST_SKEWNESS = 1.5
-"""Where the sum is more lopsided than this, few answers decide it, and no test is made."""
+"""A sum that is more skewed than this depends on few answers and is not tested."""
 
 
 def person_fit(posterior: Posterior, *, q: float = 0.1) -> pd.DataFrame:
-    """Compare each subject's answers to easy and hard items with what its ability says.
+    """Compare each subject's answers to easy and hard items with those its ability predicts.
 
-    One row a subject, in the order of the data: `subject`, `z` (mean over draws of the standardised
-    log likelihood; low where answers are odd), posterior predictive `p` of so odd answers or odder,
-    `p_adjusted` for all subjects, `easy_excess` and `hard_excess` (observed less expected share
-    right on items with chances above and below one half) and `misfits`. NaN where there is too
-    little to test.
+    One row per subject, in the order of the data: `subject`, `z` (mean over draws of the
+    standardised log likelihood; low if answers are odd), posterior predictive `p` of answers at
+    least as odd, `p_adjusted` for all subjects, `easy_excess` and `hard_excess` (observed minus
+    expected proportion correct on items with probabilities above and below one half) and `misfits`.
+    NaN where there is too little to test.
 
     At each draw z = Σ_j c_j s_ij / √(Σ_j c_j² w_ij), where s is the score of each cell and c the
-    log odds p / (1 - p) in units of s, made orthogonal to what moves with ability: z is then the
-    log likelihood, standardised, and hardly depends on the draw of θ. Tails allow for the skewness,
-    and are averaged over draws (at most 200).
+    log odds p / (1 - p) in units of s, made orthogonal to the score of the ability: z is then the
+    standardised log likelihood and hardly depends on the draw of θ. Tails account for skewness and
+    are averaged over draws (at most 200).
 
     Drasgow, Levine & Williams 1985; Snijders 2001 (estimated abilities); Glas & Meijer 2003.
     """
@@ -56,7 +56,7 @@ def person_fit(posterior: Posterior, *, q: float = 0.1) -> pd.DataFrame:
 
 
 class _Found(NamedTuple):
-    """Of each subject."""
+    """Statistics of each subject."""
 
     z: Float[Array, " subject"]
     skewness: Float[Array, " subject"]
@@ -66,14 +66,14 @@ class _Found(NamedTuple):
 
 @partial(jax.jit, static_argnums=0)
 def _over_draws(link: str, counts: Counts, draws: Draw) -> _Found:
-    """Return the standardised mean of z, and means of the rest."""
+    """Return the standardised mean of z, and the means of the other statistics."""
     sums, others = over_draws(partial(_at_draw, link, counts), draws)
     return _Found(sums.deviate(len(draws.a)), *others)
 
 
 def _at_draw(link: str, counts: Counts, draw: Draw) -> _Found:
     cells = residuals(link, counts, draw)
-    # In units of s: of one trial, variance over slope is one over the step from wrong to right.
+    # In units of s: for one trial, variance over slope is one over the step from wrong to right.
     odds = cells.odds
     c = odds * jnp.where(cells.slope > 0, cells.variance / cells.slope, 0)
     weighted = cells.weight * draw.a

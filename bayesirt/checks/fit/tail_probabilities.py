@@ -1,4 +1,4 @@
-"""Tail probabilities of standardised sums, and lists of them that hold few false ones."""
+"""Tail probabilities of standardised sums, and lists with false-discovery control."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 _NEARLY_NORMAL = 1e-3
 LEAST_SHARE = 0.3
-"""Of a statistic's variance that must be left when parameters are not known, for a test."""
+"""Least share of a statistic's variance that must be left with unknown parameters, for a test."""
 
 
 class StandardisedSums(NamedTuple):
-    """Sums over draws of what is about N(0, 1) at each draw if the model holds."""
+    """Sums over draws of a statistic that is about N(0, 1) at each draw if the model holds."""
 
     # Sums of z and of z².
     z: Float[Array, "..."]
@@ -27,21 +27,21 @@ class StandardisedSums(NamedTuple):
         return cls(jnp.zeros(shape, dtype), jnp.zeros(shape, dtype))
 
     def add(self, z: Float[Array, "..."]) -> "StandardisedSums":
-        """Return the sums with another draw's."""
+        """Return the sums with another draw added."""
         return StandardisedSums(self.z + z, self.square + z**2)
 
     def variance(self, n_draws: int) -> Float[Array, "..."]:
-        """Return the variance of z over draws; 0 of a single one."""
+        """Return the variance of z over draws; 0 for a single one."""
         beyond = self.square - self.z**2 / n_draws
         return jnp.maximum(beyond, 0) / max(n_draws - 1, 1)
 
     def deviate(self, n_draws: int) -> Float[Array, "..."]:
         """Return the mean over draws, standardised.
 
-        A draw from the posterior and the true parameters are exchangeable given the data. So z,
-        which has variance 1 at either, splits it into its variance v over the posterior and that of
-        its mean: z̄ has the variance 1 - v, and v / S more from S draws. Tail probabilities
-        averaged over the posterior, without this, are too close to one half.
+        A draw from the posterior and the true parameters are exchangeable given the data. So the
+        variance of z, which is 1 at either, is the sum of its variance v over the posterior and
+        that of its mean: z̄ has the variance 1 - v, plus v / S with S draws. Without this, tail
+        probabilities averaged over the posterior are too close to one half.
 
         Meng 1994; Robins, van der Vaart & Ventura 2000.
 
@@ -57,7 +57,7 @@ class StandardisedSums(NamedTuple):
 def over_draws(
     at_draw: Callable[[Any], Sequence[Array]], draws: Any
 ) -> tuple[StandardisedSums, Array]:
-    """Return the sums of the first of what there is at each draw, and means of the rest."""
+    """Return the sums of the first statistic over draws, and the means of the others."""
     last = jax.tree.leaves(draws)[-1]
     one, *more = jax.eval_shape(at_draw, jax.tree.map(lambda x: x[0], draws))
 
@@ -78,7 +78,7 @@ def to_normal(z: Float[Array, "..."], skewness: Float[Array, "..."]) -> Float[Ar
     """Return the normal deviate that is about as far out as a standardised, skewed sum.
 
     (6 / γ) ((1 + γ z / 2)^⅓ - 1) + γ / 6, the cube root that makes a gamma distribution with
-    skewness γ nearly normal; beyond the end of that distribution the deviate stays as it is there.
+    skewness γ nearly normal; beyond the end of that distribution the deviate is constant.
 
     Wilson & Hilferty 1931.
 
@@ -94,7 +94,7 @@ def to_normal(z: Float[Array, "..."], skewness: Float[Array, "..."]) -> Float[Ar
 
 
 def adjusted(p: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return p-values adjusted for the share of false ones (Benjamini & Hochberg 1995).
+    """Return p-values adjusted for the false-discovery rate (Benjamini & Hochberg 1995).
 
     >>> adjusted(np.array([0.01, np.nan, 0.5])).tolist()
     [0.02, nan, 0.5]

@@ -1,4 +1,4 @@
-"""Wide tables: a check of fit needs neither all subjects there nor many draws."""
+"""Wide tables, for which a fit check needs neither all subjects nor many draws."""
 
 import numpy as np
 from jaxtyping import Array
@@ -7,12 +7,12 @@ from bayesirt.posterior import Posterior
 from bayesirt.random_keys import host_random
 
 WIDE = 2_000_000
-"""Cells, observed or not, above which a part is checked."""
+"""Number of cells, observed or not, above which only a part is checked."""
 MOST_SUBJECTS, FEW_DRAWS = 2_000, 20
 
 
 def is_wide(posterior: Posterior) -> bool:
-    """Return whether a part of the table is checked in its place."""
+    """Return whether only a part of the table is checked."""
     return posterior.trials.size > WIDE
 
 
@@ -26,9 +26,8 @@ def few_subjects(posterior: Posterior, key: Array) -> Posterior:
 def few_draws(posterior: Posterior) -> Posterior:
     """Return the posterior with about 20 draws, evenly from each chain.
 
-    Statistics of a check of fit hardly move over draws where answers are many; how much they do is
-    estimated from the same draws, and `bayesirt.checks.fit.tail_probabilities` allows for their
-    number.
+    Fit statistics hardly vary over draws if answers are many. How much they do is estimated from
+    the same draws, and `bayesirt.checks.fit.tail_probabilities` accounts for their number.
     """
     chains, draws, _ = posterior["theta"].shape
     kept = min(draws, -(-FEW_DRAWS // chains))
