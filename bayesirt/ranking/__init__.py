@@ -1,1 +1,1 @@
-"""Ranks, tiers, averages, clusters and separation; the run and its folder."""
+"""Ranks, tiers, averages, clusters and separation; runs and their folders."""

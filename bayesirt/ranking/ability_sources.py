@@ -1,4 +1,4 @@
-"""What makes subjects able: the LLM, the scaffold, the date; and combinations that were not run."""
+"""Sources of ability, such as LLM, scaffold or date, and combinations that were not run."""
 
 import json
 from dataclasses import dataclass
@@ -26,22 +26,23 @@ class AbilitySources:
     Attributes
     ----------
     slopes : DataFrame
-        One row a covariate: `covariate`; `slope`, by how much abilities are higher for one unit
-        more, on the scale that is reported; `low`, `high`, and `p_higher`.
+        One row per covariate: `covariate`; `slope`, the increase in ability per unit, on the
+        reported scale; its interval `low` and `high`; and `p_higher`, the probability that the
+        slope is positive.
     effects : DataFrame
-        One row a level, the best of each factor first: `factor`, `level`, `n_subjects`; `effect`,
-        by how much its subjects are abler than those of the factor's levels on average, `low` and
-        `high`; and the columns `rank`, `rank_low`, `rank_high` and `p_best` of `Ranking.summary`,
-        among the factor's levels.
+        One row per level, the best of each factor first: `factor`, `level`, `n_subjects`; `effect`,
+        by how much its subjects are abler than the average of the factor's levels, with `low` and
+        `high`; and `rank`, `rank_low`, `rank_high` and `p_best` as in `Ranking.summary`, among the
+        factor's levels.
     shares : DataFrame
-        One row a source: `source`, and the `share` of the variance of these subjects' abilities
-        that it makes, with `low` and `high`.
+        One row per source: `source`, and its `share` of the variance of these subjects' abilities,
+        with `low` and `high`.
     combinations : DataFrame
-        One row a combination of levels, of up to 2,000: a column a factor; `run`, whether a subject
-        has it; and of a subject with it that is still to be run, `ability` with its 90% interval
-        and the expected `score` on these items with its, the best first.
+        One row per combination of levels, up to 2,000, best first: one column per factor; `run`,
+        whether a subject has it; and for a new subject with it, the `ability` and the expected
+        `score` on these items, each with its 90% interval.
     sound : bool
-        As of `Ranking`.
+        As in `Ranking`.
     """
 
     slopes: pd.DataFrame
@@ -63,9 +64,9 @@ class AbilitySources:
         return [str(name) for name in self.effects["factor"].unique()]
 
     def to_text(self) -> str:
-        """Return in words which levels are best, and how much each source makes."""
+        """Return in words which levels are best, and how much each source explains."""
         if not self.sound:
-            return "What makes subjects able cannot be said yet: see the verdict."
+            return "What makes subjects able is not known yet: see the verdict."
         told = []
         for factor in self.factors:
             rows = self.of_factor(factor)
@@ -75,7 +76,7 @@ class AbilitySources:
                 f"is best with probability {in_percent(first['p_best'])}."
             )
         told += [
-            f"One unit more of {one_line(row.covariate)} makes abilities {row.slope:+.2f} higher "
+            f"One more unit of {one_line(row.covariate)} raises ability by {row.slope:+.2f} "
             f"({row.low:+.2f} to {row.high:+.2f})."
             for row in self.slopes.itertuples()
         ]
@@ -85,15 +86,15 @@ class AbilitySources:
             first = left.iloc[0]
             name = " with ".join(one_line(str(first[x]), 40) for x in self.factors)
             told.append(
-                f"Of {len(left):,} combinations that were not run, {name} may be expected to be "
-                f"best ({first['score']:.0%}, {first['score_low']:.0%} to "
+                f"Of {len(left):,} combinations that were not run, {name} is expected to be best "
+                f"({first['score']:.0%}, {first['score_low']:.0%} to "
                 f"{first['score_high']:.0%})."
             )
         return " ".join(told)
 
 
 def ability_sources(posterior: Posterior) -> AbilitySources:
-    """Return what makes subjects able, by draws of a model that explains it.
+    """Return what makes subjects able, from draws of a model that explains it.
 
     Parameters
     ----------
@@ -107,16 +108,16 @@ def ability_sources(posterior: Posterior) -> AbilitySources:
     Raises
     ------
     ResponseError
-        If its model explains nothing.
+        If its model does not explain ability.
 
     Notes
     -----
-    Effects add up, so that of a combination that was not run is the sum of its levels' effects,
-    with the spread of subjects about such sums. Abilities are on the scale that is reported, the
-    subjects' own standard deviation in each draw.
+    Effects add up: a combination that was not run has the sum of its levels' effects, with the
+    spread of subjects about such sums. Abilities are on the reported scale, in units of the
+    subjects' standard deviation in each draw.
     """
     if not explains_ability(posterior):
-        raise ResponseError("this posterior explains no abilities; rank with --subject-factors")
+        raise ResponseError("this posterior does not explain ability; rank with --subject-factors")
     names = json.loads(posterior.tree.attrs["skills"])
     constant, theta = posterior.tree["constant_data"], posterior.theta
     unit = theta.std(1, keepdims=True) if posterior.reported.tree.attrs["scale_reported"] else 1.0
@@ -166,7 +167,7 @@ def _combinations(
     fitted: NDArray[np.float64],
     unit: NDArray[np.float64] | float,
 ) -> pd.DataFrame:
-    """Return what to expect of a further subject with each combination of levels."""
+    """Return what to expect of a new subject with each combination of levels."""
     sizes = [len(levels) for levels, _, _ in factors.values()]
     if len(factors) < 2 or np.prod(sizes) > _MOST_COMBINATIONS:
         return pd.DataFrame({**{name: [] for name in factors}, "run": np.zeros(0, bool)})

@@ -1,4 +1,4 @@
-"""Rank subjects by each topic of the items: a fit of the model to the answers to each."""
+"""Rank subjects by topic: the model is fitted to the answers to each topic's items."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +23,7 @@ from bayesirt.ranking.topic_rankings import TopicRankings, gains_by_topic
 
 _FEWEST_ITEMS = 5
 _LEAST_BUDGET = 60.0
-"""Seconds for a topic, unless all have fewer."""
+"""Fewest seconds for a topic, unless the whole budget is smaller."""
 
 
 def with_topics(
@@ -35,15 +35,17 @@ def with_topics(
 ) -> Run:
     """Return a run with a ranking by each topic, from the answers to its items alone.
 
-    Each topic has a fit of the run's model to itself. Answers that a subject gave elsewhere do not
-    count, so that nothing is assumed of how topics go together: a ranking of all answers by one
-    ability would draw every topic towards the others.
+    The run's model is fitted to each topic separately. Answers to other topics do not count, so
+    nothing is assumed about correlations between topics: one ability for all answers would draw
+    every topic towards the others.
     """
     topics = items_by_topic(responses, column)
     without = int((topic_names(responses.item_metadata[column]) == "").sum())
     notes = []
     if without:
-        notes.append(f"{counted(without, 'item')} without a topic count in the whole ranking only.")
+        notes.append(
+            f"{counted(without, 'item')} without a topic count only in the overall ranking."
+        )
     was = run.record.settings
     budget = max(was.budget / len(topics), min(was.budget, _LEAST_BUDGET))
     settings = replace(was, budget=budget, scale=())
@@ -62,7 +64,7 @@ def with_topics(
     rankings = {topic: ranked(own, settings)[0] for topic, own in posteriors.items()}
     if unsound := [topic for topic, ranking in rankings.items() if not ranking.sound]:
         listed = ", ".join(one_line(topic, 40) for topic in unsound)
-        notes.append(f"Draws are not sound in {listed}: no gain or loss is told there.")
+        notes.append(f"Draws are not sound in {listed}: gains and losses are not reported there.")
     sound = {topic: own for topic, own in posteriors.items() if rankings[topic].sound}
     found = TopicRankings(
         column,
@@ -80,21 +82,21 @@ def with_topics(
 
 
 def _seed_of(topic: str, seed: int) -> int:
-    """Return a topic's own seed: with one seed, draws of topics of one size would go together."""
+    """Return a seed per topic: with a common one, draws of equally large topics would correlate."""
     return (seed + crc32(topic.encode())) % 2**32
 
 
 def _posterior_of(responses: Responses, items: NDArray[np.intp], settings: Settings) -> Posterior:
     """Draw from the posterior of the answers to one topic's items."""
     if len(items) < _FEWEST_ITEMS:
-        raise ResponseError(f"it has {counted(len(items), 'item')}, and {_FEWEST_ITEMS} are needed")
+        raise ResponseError(f"it has {counted(len(items), 'item')}, but {_FEWEST_ITEMS} are needed")
     subject, item, *_ = responses.cells.listed()
     there = np.unique(subject[np.isin(item, items)])
     part = responses.select(there, items)
     if part.clusters is not None and not part.clusters.tell_apart:
         part = replace(part, clusters=None)
     if len(part.components()) > 1:
-        raise ResponseError("its subjects fall into groups that share no item of it")
+        raise ResponseError("its subjects fall into groups without common items")
     settings.response_model.suited_to(part)
     key = jax.random.key(settings.seed)
     point = fit_point(part, settings.point, model=settings.response_model, key=key)

@@ -1,9 +1,9 @@
-"""The difference of two scores through items that other subjects have calibrated before.
+"""The difference of two scores, through items that were calibrated on other subjects.
 
-Each subject's ability is estimated from its answers, with the items' draws; its score is what that
-ability is expected to get on all questions that either of the two answered. Questions that tell
-subjects apart sharply then count for more than those that everybody gets right, and those that one
-of the two did not answer count too.
+Each subject's ability is estimated from its answers, given draws of the items; its score is the
+expected score at that ability on all questions that either subject answered. So discriminating
+questions count for more than those that everybody gets right, and those that one of the two did
+not answer count too.
 """
 
 from collections.abc import Container
@@ -26,16 +26,16 @@ from bayesirt.names import counted
 from bayesirt.posterior import Posterior
 
 _LEAST_KNOWN = 0.5
-"""Share of the questions that must have been calibrated, for them to speak for all."""
+"""Least share of the questions that must have been calibrated to represent all."""
 
 
 @dataclass(frozen=True, eq=False)
 class CalibratedDifference:
-    """Candidate less baseline, as expected of their abilities."""
+    """Candidate minus baseline, as expected from their abilities."""
 
-    values: NDArray[np.float64]  # shape (value,). The distribution of the difference, in order.
+    values: NDArray[np.float64]  # shape (value,). The difference's distribution, sorted.
     weights: NDArray[np.float64]
-    n_questions: int  # Calibrated questions that the scores are over.
+    n_questions: int  # Calibrated questions that the scores cover.
     source: str  # What they were calibrated on, in words.
 
     @property
@@ -44,7 +44,7 @@ class CalibratedDifference:
         return float(self.values @ self.weights)
 
     def quantile(self, level: float) -> float:
-        """Return the difference that is not exceeded with a probability."""
+        """Return a quantile of the difference."""
         at = np.searchsorted(np.cumsum(self.weights), level)
         return float(self.values[min(int(at), len(self.values) - 1)])
 
@@ -72,15 +72,15 @@ class CalibratedDifference:
 def known_questions(
     responses: Responses, calibrated: Container[str], baseline: str, candidate: str
 ) -> Responses:
-    """Return the answers of both to calibrated questions that either of them answered."""
+    """Return both subjects' answers to calibrated questions that either of them answered."""
     rows = np.array([responses.subjects.index(name) for name in (baseline, candidate)])
     trials = responses.cells.matrices()[1][rows]
     answered = np.flatnonzero(trials.any(0))
     known = np.array([k for k in answered if responses.items[k] in calibrated], np.intp)
     if len(known) < _LEAST_KNOWN * len(answered) or not trials[:, known].any(1).all():
         raise ResponseError(
-            f"the history calibrated {len(known)} of the {len(answered)} questions; it must be of "
-            f"this suite"
+            f"the history calibrated only {len(known)} of the {len(answered)} questions; it must "
+            f"be of this suite"
         )
     return responses.select(rows, known)
 
@@ -88,13 +88,13 @@ def known_questions(
 def calibrated_difference(
     posterior: Posterior, responses: Responses, baseline: str, candidate: str
 ) -> CalibratedDifference:
-    """Return the difference through a posterior of the items, from all answers of both subjects.
+    """Return the difference from all answers of both subjects, through a posterior of the items.
 
-    Scores are those on every question that either of the two answered: a candidate that was run on
-    some of the baseline's questions is compared on all of them.
+    Scores cover every question that either of the two answered: a candidate that was run on some
+    of the baseline's questions is compared on all of them.
     """
     if posterior.has_speeds:
-        raise ResponseError("--history takes a run of the 2pl or the 3pl, and this one is of lart")
+        raise ResponseError("--history takes a run of the 2pl or the 3pl, but this one is of lart")
     refuse_other_answers(posterior.answers, "a history", "binary")
     place = {name: k for k, name in enumerate(posterior.items)}
     known = known_questions(responses, place, baseline, candidate)

@@ -1,8 +1,8 @@
-"""What chains say that are not sound: of each probability and interval, what all of them support.
+"""Probabilities and intervals from chains that are not sound: what all chains support.
 
 A chain that does not mix is a single opinion. So a probability is the value nearest to one half
-between the chains' lowest and highest, and no surer than as many opinions make it; an interval of
-ranks holds those of all chains, and all ranks where parts of the posterior were not reached.
+between the chains' lowest and highest, and no more certain than that many opinions allow; an
+interval of ranks covers those of all chains, or all ranks if parts of the posterior were missed.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,7 +38,7 @@ def supported_columns(
 ) -> dict[str, NDArray[np.generic]]:
     """Return the columns of a ranking as far as every chain supports them.
 
-    Without `rank`, of which the median over all draws stays; empty without chains.
+    `rank` is not among them, as it stays the median over all draws. Empty without chains.
     """
     if not len(chains):
         return {}

@@ -1,4 +1,4 @@
-"""Clusters of subjects ranked by what a further subject of theirs may be expected to do."""
+"""Clusters of subjects, ranked by the ability expected of a new subject from each."""
 
 from dataclasses import dataclass
 
@@ -21,30 +21,30 @@ from bayesirt.verdict import chains_of
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClusterRanking:
-    """Which cluster is how good, such as an LLM of which several runs or prompts were ranked."""
+    """A ranking of clusters of subjects, such as the several runs or prompts of an LLM."""
 
-    # One row a cluster, best first: `cluster`, `n_subjects`, and the columns of
-    # `Ranking.summary` from `ability` to `tier`, all of them about the ability around which
-    # the cluster's subjects lie, among clusters. A cluster counts once, however many its
-    # subjects.
+    # One row per cluster, best first: `cluster`, `n_subjects`, and the columns of
+    # `Ranking.summary` from `ability` to `tier`, all for the ability around which the
+    # cluster's subjects lie, among clusters. A cluster counts once, however many subjects
+    # it has.
     summary: pd.DataFrame
     # Share of the variance of abilities that lies between clusters, with its 90% interval.
     icc: float
     icc_low: float
     icc_high: float
     spread: float  # Standard deviation of the abilities of one cluster's subjects: posterior mean.
-    sound: bool = True  # As of `Ranking`.
+    sound: bool = True  # As in `Ranking`.
 
     def __repr__(self) -> str:
         return f"<ClusterRanking of {len(self.summary)} clusters>"
 
     def to_text(self) -> str:
-        """Return in words who is best, and how much clusters account for."""
+        """Return in words which cluster is best, and how much variance clusters account for."""
         first, n = self.summary.iloc[0], len(self.summary)
         if not self.sound:
-            return f"Which of {n} clusters is best cannot be said yet: see the verdict."
+            return f"Which of {n} clusters is best is not known yet: see the verdict."
         return (
-            f"Of {n} clusters {one_line(str(first['cluster']), 60)} is best with "
+            f"Of {n} clusters, {one_line(str(first['cluster']), 60)} is best with "
             f"probability {in_percent(first['p_best'])} (rank {first['rank_low']} to "
             f"{first['rank_high']}). "
             f"{shares_in_words(self.icc, self.icc_low, self.icc_high, self.spread)}"
@@ -52,12 +52,12 @@ class ClusterRanking:
 
 
 def rank_clusters(posterior: Posterior) -> ClusterRanking:
-    """Rank the clusters that subjects came in.
+    """Rank the clusters of subjects.
 
     Parameters
     ----------
     posterior : Posterior
-        Of a model that knows clusters.
+        Of a model with clusters.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def rank_clusters(posterior: Posterior) -> ClusterRanking:
     Raises
     ------
     ResponseError
-        If it knows none.
+        If it has no clusters.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def shares(posterior: Posterior) -> tuple[float, float, float, float]:
 
 
 def shares_in_words(icc: float, low: float, high: float, spread: float) -> str:
-    """Return what `shares` found as a sentence."""
+    """Return the results of `shares` as a sentence."""
     return (
         f"{icc:.0%} ({low:.0%} to {high:.0%}) of the variance of abilities lies between clusters; "
         f"subjects of one cluster differ by {spread:.2f} (standard deviation)."
@@ -115,7 +115,7 @@ def shares_in_words(icc: float, low: float, high: float, spread: float) -> str:
 
 
 def known_clusters(posterior: Posterior) -> Clusters:
-    """Return the clusters that a posterior knows."""
+    """Return a posterior's clusters."""
     if posterior.clusters is None:
         raise ResponseError("this posterior has no clusters of subjects; rank with --cluster")
     return posterior.clusters

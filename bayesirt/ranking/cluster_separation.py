@@ -1,4 +1,4 @@
-"""What it takes to tell clusters of subjects apart: more questions, or more subjects of each."""
+"""How many more questions, or subjects of each, it takes to tell clusters apart."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -28,16 +28,16 @@ _MOST_SUBJECTS = 1e4
 class ClusterSeparation(Separation):
     """Two clusters, and what it would take to tell them apart."""
 
-    # How many more subjects of each, answering what the others did, would do so; infinite beyond
+    # How many more subjects of each, with answers like the others', would do so; infinite beyond
     # ten thousand.
     more_subjects: float
 
     def to_text(self) -> str:
-        """Return who is above, how surely, and what would make it sure."""
+        """Return which cluster is above, with what probability, and what would make it certain."""
         if isnan(self.more_items):
             return self.unsettled
         if self.more_items == 0:
-            return f"{self.now}: that is sure."
+            return f"{self.now}: that is certain."
         if isinf(self.more_subjects):
             return f"{self.now}; not even ten thousand more subjects of each would tell them apart."
         subjects = f"{rounded(self.more_subjects):,} more subjects of each, such as runs,"
@@ -51,12 +51,12 @@ class ClusterSeparation(Separation):
 
 
 def separate_clusters(posterior: Posterior, one: str, other: str) -> ClusterSeparation:
-    """Say how surely one cluster is above another, and what would make it sure.
+    """Compare two clusters, and estimate what would make the result certain.
 
     Parameters
     ----------
     posterior : Posterior
-        Of a model that knows clusters.
+        Of a model with clusters.
     one, other : str
         Names of two clusters.
 
@@ -67,14 +67,14 @@ def separate_clusters(posterior: Posterior, one: str, other: str) -> ClusterSepa
     Raises
     ------
     ResponseError
-        If it knows none, a cluster is unknown, or both are the same.
+        If it has no clusters, a cluster is unknown, or both are the same.
 
     Notes
     -----
-    With I_s = Σ n_sj I_j(θ_s) the information that answers hold on a subject and Ī_s the mean of
-    I_j(θ_s) over the items, what is known of γ_c is 1/κ + Σ 1/(1 - κ + 1/(I_s + k Ī_s)) over its
-    subjects after k more items each, and the sum grows as their number does. Variances of
-    differences shrink as those of such γ_1 - γ_2 do, with κ at its posterior mean.
+    With I_s = Σ n_sj I_j(θ_s) the information of the answers on a subject and Ī_s the mean of
+    I_j(θ_s) over the items, the precision of γ_c is 1/κ + Σ 1/(1 - κ + 1/(I_s + k Ī_s)) over its
+    subjects after k more items each, and the sum grows in proportion to their number. Variances of
+    differences are taken to shrink like those of γ_1 - γ_2, with κ at its posterior mean.
     """
     names = known_clusters(posterior).names
     for name in (one, other):
@@ -88,9 +88,9 @@ def separate_clusters(posterior: Posterior, one: str, other: str) -> ClusterSepa
 
 
 def separate_neighbouring_clusters(posterior: Posterior, ranking: ClusterRanking) -> pd.DataFrame:
-    """Say of each cluster what would tell it from the next one of a ranking.
+    """Return what would tell each cluster from the next one of a ranking.
 
-    One row a pair of neighbours, best first, with the attributes of `ClusterSeparation`.
+    One row per pair of neighbours, best first, with the attributes of `ClusterSeparation`.
     """
     names = known_clusters(posterior).names
     order = [names.index(name) for name in ranking.summary["cluster"]]
@@ -100,7 +100,7 @@ def separate_neighbouring_clusters(posterior: Posterior, ranking: ClusterRanking
 
 
 class _Information:
-    """What is known of clusters, and what more items and subjects would add."""
+    """The information on clusters, and what more items and subjects would add."""
 
     def __init__(self, posterior: Posterior) -> None:
         self.clusters = known_clusters(posterior)
@@ -124,7 +124,7 @@ class _Information:
         return ClusterSeparation(*names, *difference_columns(apart), *more)
 
     def _variance(self, pair: NDArray[np.intp], *, items: float = 0, subjects: float = 0) -> float:
-        """Return that of γ_1 - γ_2 after so many more items, or subjects of each."""
+        """Return the variance of γ_1 - γ_2 after so many more items, or subjects of each."""
         told = self.own + items * self.added
         of_subject = told / (1 + (1 - self.icc) * told)
         n = self.clusters.sizes

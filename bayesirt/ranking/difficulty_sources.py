@@ -1,4 +1,4 @@
-"""What makes items difficult: slopes, effects of levels such as judges, and each one's share."""
+"""Sources of difficulty: slopes, effects of levels such as judges, and their shares."""
 
 import json
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from bayesirt.names import brief, one_line
 from bayesirt.posterior import TAILS, Posterior
 
 _MOST_IN_POINTS = 60
-"""Levels of a factor for which points are worked out: one more pass over the cells for each."""
+"""Most levels of a factor for which points are computed, with a pass over the cells for each."""
 _FLAT = 0.75
 """Ratio of slopes below which a judge tells models apart much less than others."""
 NOT_EXPLAINED = "not explained"
@@ -25,22 +25,22 @@ class DifficultySources:
     Attributes
     ----------
     slopes : DataFrame
-        One row a covariate: `covariate`; `slope`, by how many logits an item is harder for one unit
-        more; its 90% interval `low` and `high`; and `p_harder`, the probability that it is above 0.
+        One row per covariate: `covariate`; `slope`, the increase in difficulty per unit, in logits;
+        its 90% interval `low` and `high`; and `p_harder`, the probability that it is above 0.
     effects : DataFrame
-        One row a level: `factor`, `level`, `n_items`; `effect`, by how many logits its items are
-        harder than those of the factor's levels on average; `low` and `high`; and `points`, by how
-        much its items lower the mean score of these subjects, in per cent of the full score or in
-        grades (of factors with up to 60 levels); and `slope`, how much its items tell models apart,
-        as a ratio of their mean slope to that of all items, with `slope_low` and `slope_high`: a
-        judge far below 1 goes by something that the others do not.
+        One row per level: `factor`, `level`, `n_items`; `effect`, by how many logits its items are
+        harder than the average of the factor's levels, with `low` and `high`; `points`, by how much
+        its items lower the mean score of these subjects, in per cent of the full score or in grades
+        (for factors with up to 60 levels); and `slope`, the ratio of its items' mean slope to that
+        of all items, with `slope_low` and `slope_high`: a judge far below 1 grades by something
+        that the others ignore.
     shares : DataFrame
-        One row a source: `source`, and the `share` of the variance of these items' difficulty that
-        it makes, with `low` and `high`.
+        One row per source: `source`, and its `share` of the variance of these items' difficulty,
+        with `low` and `high`.
     sound : bool
-        As of `Ranking`.
+        As in `Ranking`.
     unit : str
-        What `points` are.
+        Unit of `points`.
     """
 
     slopes: pd.DataFrame
@@ -54,7 +54,7 @@ class DifficultySources:
 
     @property
     def table(self) -> pd.DataFrame:
-        """All of it, one row a slope, level or share, to be written."""
+        """All results for a file, one row per slope, level or share."""
         slopes = self.slopes.rename(columns={"covariate": "source", "slope": "value"})
         effects = self.effects.rename(columns={"factor": "source", "effect": "value"})
         shares = self.shares.rename(columns={"share": "value"})
@@ -71,16 +71,16 @@ class DifficultySources:
 
     @property
     def compared(self) -> list[str]:
-        """Names of factors with few enough levels to look at each."""
+        """Names of the factors with few enough levels to compare each."""
         sizes = self.effects.groupby("factor", sort=False).size()
         return [str(name) for name, n in sizes.items() if n <= _MOST_IN_POINTS]
 
     def to_text(self) -> str:
         """Return in words what explains difficulty, and which levels are harsh."""
         if not self.sound:
-            return "What makes questions difficult cannot be said yet: see the verdict."
+            return "What makes questions difficult is not known yet: see the verdict."
         told = [
-            f"One unit more of {one_line(row.covariate)} makes a question harder by "
+            f"One more unit of {one_line(row.covariate)} makes a question harder by "
             f"{row.slope:.2f} logits ({row.low:.2f} to {row.high:.2f})."
             for row in self.slopes.itertuples()
         ]
@@ -89,7 +89,7 @@ class DifficultySources:
         return " ".join([*told, f"Of the variance of difficulty, {explained(self.shares)}."])
 
     def _odd(self, factor: str) -> str:
-        """Return which levels surely tell models apart less than the others do, if any."""
+        """Return which levels clearly tell models apart less than the others, if any."""
         rows = self.of_factor(factor)
         rows = rows[rows["slope_high"] < _FLAT].sort_values("slope")
         if not len(rows):
@@ -99,7 +99,7 @@ class DifficultySources:
         return (
             f"{one_line(str(first['level']), 60)}{others} tells models apart much less than the "
             f"others do ({first['slope']:.0%} of the usual slope, {first['slope_low']:.0%} to "
-            f"{first['slope_high']:.0%}), and so goes by something else."
+            f"{first['slope_high']:.0%}), so it seems to measure something else."
         )
 
     def _extremes(self, factor: str) -> str:
@@ -109,13 +109,13 @@ class DifficultySources:
         return (
             f"By {one_line(factor)}, questions are hardest with {one_line(first['level'])} "
             f"({_in_points(first, self.unit)}) and easiest with {one_line(last['level'])} "
-            f"({_in_points(last, self.unit)}); {apart} of {len(rows)} surely differ from the "
+            f"({_in_points(last, self.unit)}); {apart} of {len(rows)} clearly differ from the "
             f"average."
         )
 
 
 def explained(shares: pd.DataFrame) -> str:
-    """Return in words what share of a variance each source makes."""
+    """Return in words what share of a variance each source explains."""
     return ", ".join(
         f"{one_line(row.source)} {row.share:.0%} ({row.low:.0%} to {row.high:.0%})"
         for row in shares[shares["source"] != NOT_EXPLAINED].itertuples()
@@ -128,7 +128,7 @@ def _in_points(row: pd.Series, unit: str) -> str:
 
 
 def difficulty_sources(posterior: Posterior) -> DifficultySources:
-    """Return what makes items difficult, by draws of a model that explains it.
+    """Return what makes items difficult, from draws of a model that explains it.
 
     Parameters
     ----------
@@ -142,13 +142,13 @@ def difficulty_sources(posterior: Posterior) -> DifficultySources:
     Raises
     ------
     ResponseError
-        If its model explains nothing.
+        If its model does not explain difficulty.
 
     Notes
     -----
-    Effects are compared with the mean of the factor's levels in each draw. Shares are of the
-    variances over these items of each part of the intercepts, in each draw: what slopes, each
-    factor and the rest contribute, divided by their sum (De Boeck and Wilson 2004).
+    Effects are relative to the mean of the factor's levels in each draw. Shares are variances over
+    these items of each part of the intercepts (the slopes, each factor and the rest), divided by
+    their sum, in each draw (De Boeck and Wilson 2004).
 
     Examples
     --------
@@ -167,7 +167,9 @@ def difficulty_sources(posterior: Posterior) -> DifficultySources:
     ['y', 'x']
     """
     if not explains(posterior):
-        raise ResponseError("this posterior explains no difficulty; rank with --facet or --formula")
+        raise ResponseError(
+            "this posterior does not explain difficulty; rank with --facet or --formula"
+        )
     factors = json.loads(posterior.tree.attrs["factors"])
     constant = posterior.tree["constant_data"]
     rest, parts = posterior.draws("d").copy(), {}
@@ -202,7 +204,7 @@ def explains(posterior: Posterior) -> bool:
 
 
 def levels_of(posterior: Posterior, site: str) -> tuple[list[str], NDArray[np.intp]]:
-    """Return the names of a factor's levels, and the place among them of each item or subject."""
+    """Return the names of a factor's levels, and the index of each item's or subject's level."""
     dim = str(posterior.dataset[site].dims[-1])
     levels = [str(x) for x in posterior.dataset[dim].values]
     known = posterior.tree["constant_data"][f"{dim}_of"].to_numpy()
@@ -263,7 +265,7 @@ def _effects(
 def _lost_points(
     posterior: Posterior, effect: NDArray[np.float64], places: NDArray[np.intp]
 ) -> NDArray[np.float64]:
-    """Return by how much each level lowers the mean score of all items, at posterior means."""
+    """Return by how much each level lowers the mean score over all items, at posterior means."""
     import jax.numpy as jnp
 
     from bayesirt.likelihood.families import family_named

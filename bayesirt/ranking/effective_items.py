@@ -1,4 +1,4 @@
-"""How many independent items would tell as much as items whose answers go together in groups."""
+"""How many independent items would be as informative as items with dependence within groups."""
 
 from dataclasses import dataclass
 
@@ -13,19 +13,19 @@ _MOST_DRAWS = 200
 
 @dataclass(frozen=True)
 class EffectiveItems:
-    """How much items in groups tell about abilities.
+    """How much information about abilities items in groups hold.
 
     Attributes
     ----------
     column : str
-        What groups them.
+        Column that groups the items.
     n_items, n_groups : int
     effective, low, high : float
-        Number of independent items that would tell as much, with its 90% interval.
+        Number of independent items that would be as informative, with its 90% interval.
     share, share_low, share_high : float
-        Share of the variance of ability in a group that belongs to the group.
+        Share of the variance of ability within a group that is specific to the group.
     sound : bool
-        As of `Ranking`.
+        As in `Ranking`.
     """
 
     column: str
@@ -40,20 +40,20 @@ class EffectiveItems:
     sound: bool = True
 
     def to_text(self) -> str:
-        """Return in words how many independent questions would tell as much."""
+        """Return in words how many independent questions would be as informative."""
         if not self.sound:
-            return "How much questions in groups tell cannot be said yet: see the verdict."
+            return "How informative questions in groups are is not known yet: see the verdict."
         return (
             f"{self.n_items:,} questions in {self.n_groups:,} groups by {self.column} tell as much "
             f"about abilities as {self.effective:,.0f} ({self.low:,.0f} to {self.high:,.0f}) "
             f"independent ones. {in_percent(self.share)} ({in_percent(self.share_low)} to "
-            f"{in_percent(self.share_high)}) of how well a model does on a group belongs to that "
-            f"group and not to the model's ability."
+            f"{in_percent(self.share_high)}) of the variance of a model's ability on a group is "
+            f"specific to that group."
         )
 
 
 def effective_items(posterior: Posterior) -> EffectiveItems:
-    """Return how many independent items would tell as much as items in groups.
+    """Return how many independent items would be as informative as items in groups.
 
     Parameters
     ----------
@@ -67,18 +67,18 @@ def effective_items(posterior: Posterior) -> EffectiveItems:
     Raises
     ------
     ResponseError
-        If it knows no groups.
+        If it has no groups.
 
     Notes
     -----
     Answers with information I about the ability in their group, which lies about θ with variance
-    σ², have the information I / (1 + σ² I) about θ. Independent items are each a group of its own:
-    the number of items counts times the ratio of what groups tell and what these would, averaged
-    over subjects.
+    σ², have the information I / (1 + σ² I) about θ. Independent items form a group each. The
+    effective number is the number of items times the ratio of the information of the groups to that
+    of independent items, averaged over subjects.
     """
     groups = posterior.item_groups
     if groups is None:
-        raise ResponseError("this posterior knows no groups of items; rank with --group")
+        raise ResponseError("this posterior has no groups of items; rank with --group")
     from bayesirt.likelihood.families import family_named
 
     theta, a, d, *further = (posterior.draws(name, _MOST_DRAWS) for name in posterior.parameters)
@@ -92,7 +92,7 @@ def effective_items(posterior: Posterior) -> EffectiveItems:
         together, alone = ((x / (1 + sigma**2 * x)).sum(1) for x in (told @ member, told))
         counts.append(len(groups) * (together / alone).mean())
     share = posterior.draws("sigma_group") ** 2
-    if "sigma_theta" in posterior.dataset:  # then abilities are not of unit variance
+    if "sigma_theta" in posterior.dataset:  # then abilities do not have unit variance
         share = share / (share + posterior.theta.var(1))
     (low, high), (share_low, share_high) = (np.quantile(x, TAILS) for x in (counts, share))
     return EffectiveItems(
@@ -110,5 +110,5 @@ def effective_items(posterior: Posterior) -> EffectiveItems:
 
 
 def in_groups(posterior: Posterior) -> bool:
-    """Return whether a posterior's model knows groups of items."""
+    """Return whether a posterior's model has groups of items."""
     return posterior.item_groups is not None

@@ -39,13 +39,13 @@ class Run:
     ranking : Ranking
     record : Record
     gain : LengthGain or None
-        What lengths added, where the model has them.
+        What lengths added, if the model uses them.
     wrong : WrongLengths or None
-        What lengths of wrong answers changed, where the model has them.
+        What lengths of wrong answers changed, if the model uses them.
     fit : FitCheck or None
-        Whether one ability explains the responses, where that was asked.
+        Whether one ability explains the responses, if that was checked.
     topics : TopicRankings or None
-        A ranking by each topic of the items, where that was asked.
+        A ranking by each topic of the items, if it was requested.
     """
 
     point: PointEstimate
@@ -65,47 +65,47 @@ class Run:
 
     @cached_property
     def items(self) -> "pd.DataFrame":
-        """What is known of each item."""
+        """A table of the estimates of each item."""
         from bayesirt.checks.item_table import item_table
 
         return item_table(self.posterior)
 
     @cached_property
     def comparison(self) -> "Comparison":
-        """Point against posterior."""
+        """Comparison of the point estimate with the posterior."""
         from bayesirt.checks.point_comparison import compare_estimates
 
         return compare_estimates(self.point, self.posterior)
 
     @cached_property
     def clusters(self) -> ClusterRanking | None:
-        """The ranking of the clusters that subjects came in, if they did."""
+        """The ranking of the clusters of subjects, if there are any."""
         return None if self.posterior.clusters is None else rank_clusters(self.posterior)
 
     @cached_property
     def difficulty(self) -> "DifficultySources | None":
-        """What makes items difficult, where the model explains it."""
+        """What makes items difficult, if the model explains it."""
         from bayesirt.ranking.difficulty_sources import difficulty_sources, explains
 
         return difficulty_sources(self.posterior) if explains(self.posterior) else None
 
     @cached_property
     def skills(self) -> "AbilitySources | None":
-        """What makes subjects able, where the model explains it."""
+        """What makes subjects able, if the model explains it."""
         from bayesirt.ranking.ability_sources import ability_sources, explains_ability
 
         return ability_sources(self.posterior) if explains_ability(self.posterior) else None
 
     @cached_property
     def effective_items(self) -> "EffectiveItems | None":
-        """How many independent items tell as much, where items come in groups."""
+        """How many independent items would be as informative, if items come in groups."""
         from bayesirt.ranking.effective_items import effective_items, in_groups
 
         return effective_items(self.posterior) if in_groups(self.posterior) else None
 
     @cached_property
     def repeats(self) -> "RepeatedRuns | None":
-        """What several runs of each question give, where the model is that of repeats."""
+        """Results of several runs of each question, if the model is that of repeats."""
         if self.record.settings.model != "repeats":
             return None
         from bayesirt.ranking.repeated_runs import repeated_runs
@@ -113,16 +113,16 @@ class Run:
         return repeated_runs(self.posterior)
 
     def fit_key(self, seed: int | None = None) -> "Array":
-        """Return the key of a check of fit, the same in `rank` and afterwards."""
+        """Return the key of a fit check, the same in `rank` and afterwards."""
         import jax
 
         seed = self.record.settings.seed if seed is None else seed
         return jax.random.fold_in(jax.random.key(seed), 3)
 
     def with_fit(self, *, progress: bool = False) -> "Run":
-        """Return the run with a check of whether its model fits, and its words in the record.
+        """Return the run with a fit check, whose conclusion is added to the record.
 
-        Where one ability does not explain the responses, the ranking is led by accuracy.
+        If one ability does not explain the responses, the ranking is sorted by accuracy.
         """
         from bayesirt.checks.fit.fit_check import check_fit
 
@@ -134,8 +134,8 @@ class Run:
             said = fit.to_text()
         except ResponseError as error:
             said = f"The fit was not checked: {error}."
-        except KeyboardInterrupt:  # draws may have taken hours, and are there
-            said = "The fit was not checked: that was interrupted; bayesirt fit-check does it."
+        except KeyboardInterrupt:  # keep the draws, which may have taken hours
+            said = "The fit was not checked: the check was interrupted; run bayesirt fit-check."
         diagnostics = {**self.record.diagnostics, "fit": said}
         ranking = self.ranking
         if fit is not None and fit.warning:

@@ -1,4 +1,4 @@
-"""Whether a candidate scores worse than a baseline, or whether that is not known yet."""
+"""Whether a candidate scores worse than a baseline, or whether that is still undecided."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -37,23 +37,23 @@ def gate(
     sure: float = SURE,
     seed: int = 0,
 ) -> Gate:
-    """Say whether a candidate scores worse than a baseline on the questions that both answered.
+    """Judge whether a candidate scores worse than a baseline on the questions that both answered.
 
     Parameters
     ----------
     responses : Responses
         Runs of one question are its trials.
     baseline, candidate : str
-        Two subjects.
+        Names of two subjects.
     margin : float
-        A drop of at most this share of the questions is no regression; 0.02 is two points. For
+        A drop of at most this share of the questions is not a regression; 0.02 is two points. For
         grades and scores it is in their own unit: 0.2 is a fifth of a grade.
     group : str, optional
         Column of the item metadata: questions with the same value depend on each other.
     history : Posterior, or what `bayesirt.bank.gate_history.through_bank` returns, optional
-        Of items that were calibrated on other subjects: by the 2PL or 3PL, or an item bank.
+        Items calibrated on other subjects, by the 2PL or 3PL, or as an item bank.
     sure : float
-        Probability from which on a claim is made.
+        Probability from which a claim is made.
     seed : int
 
     Returns
@@ -63,15 +63,14 @@ def gate(
     Raises
     ------
     ResponseError
-        If a subject is not there, both are the same, the margin is
-        not a share, both answered fewer than two questions in common, or the history knows none
-        of them.
+        If a subject is missing, both are the same, the margin is not a share, they have fewer than
+        two questions in common, or the history has calibrated too few of the questions.
 
     Notes
     -----
-    A claim is judged by the Bayesian bootstrap over questions (Rubin, 1981) with one question more,
-    which contradicts it: with one run of each question and no margin this is the exact one-sided
-    McNemar test. Ends of intervals have half of such a question.
+    A claim is judged by the Bayesian bootstrap over questions (Rubin, 1981) with one additional
+    question that contradicts it: with one run of each question and no margin this is the exact
+    one-sided McNemar test. Ends of intervals include half of such a question.
 
     Examples
     --------
@@ -117,9 +116,9 @@ def gate(
 def gate_all(
     responses: Responses, *, baseline: str, candidates: Sequence[str], **options: Any
 ) -> list[Gate]:
-    """Hold several candidates against one baseline, right for all of them at once.
+    """Compare several candidates with one baseline, corrected for multiple comparisons.
 
-    Each claim must be so sure that at most one in twenty such families holds a wrong one
+    Each claim must be so certain that at most one in twenty such families contains a wrong one
     (Bonferroni); `options` are those of `gate`.
     """
     if len(set(candidates)) < len(candidates):
@@ -133,7 +132,7 @@ def gate_all(
 
 
 def _as_share(margin: float, scale: Scale | None) -> float:
-    """Return a margin as a share of the questions, or of the scale; refuse one that is none."""
+    """Return a margin as a share of the questions, or of the scale; refuse an invalid one."""
     low, high = ends_of(scale)
     if (low, high) != (0.0, 1.0):
         if not 0 <= margin < high - low:
@@ -182,7 +181,7 @@ def _pairs(responses: Responses, baseline: str, candidate: str, group: str | Non
 
 
 def _lengths(responses: Responses) -> NDArray[np.float64] | None:
-    """Return the mean length of each subject's answers, where they have lengths."""
+    """Return the mean length of each subject's answers, if they have lengths."""
     if responses.latency is None:
         return None
     from bayesirt.likelihood.latencies import mean_lengths
@@ -198,13 +197,13 @@ def _both(values: NDArray[np.float64] | None, rows: list[int]) -> tuple[float, f
 
 
 def _codes(responses: Responses, column: str) -> NDArray[np.intp]:
-    """Return a number for the group of each item; one without a group is alone."""
+    """Return the group of each item as a number; an item without a group is its own group."""
     known = list(responses.item_metadata.columns)
     if column not in known:
         listed = ", ".join(repr(one_line(str(name), 40)) for name in known[:_MOST_SHOWN])
         raise ResponseError(
             f"the questions have no column {one_line(column)!r} to group them by; "
-            + (f"they have {listed}" if known else "a long table with such a column has")
+            + (f"they have {listed}" if known else "pass a long table with such a column")
         )
     codes, _ = pd.factorize(responses.item_metadata[column])
     alone = codes < 0
@@ -224,7 +223,7 @@ def _parts(responses: Responses, pairs: Pairs, group: str | None, seed: int) -> 
             chosen = np.zeros(len(pairs.items), bool)
             chosen[members] = True
             part = pairs.select(chosen)
-            if part.n_groups == 1:  # the part is a group: inside it, questions are what varies
+            if part.n_groups == 1:  # the part is one group: its questions are resampled
                 part = replace(part, group=np.arange(len(members)))
             own = paired_difference(part, seed=seed)
             means = float(part.baseline.mean()), float(part.candidate.mean())

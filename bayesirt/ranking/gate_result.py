@@ -1,4 +1,4 @@
-"""What a gate found: verdict, numbers and words."""
+"""The result of a gate: verdict, numbers and words."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,41 +27,42 @@ GateVerdict = Literal["regression", "improvement", "equivalent", "no regression"
 
 SURE = 0.95
 _ALONE = 0.99
-"""How sure questions alone must be of a regression that a calibrated run beside them does not show.
-Both together then raise no more false alarms than one of them: their errors go together."""
+"""Probability that the questions alone need for a regression that the history does not show. As
+their errors are correlated, both together then raise no more false alarms than one of them."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Gate:
-    """A candidate held against a baseline on the questions that both answered.
+    """A comparison of a candidate with a baseline on the questions that both answered.
 
     Attributes
     ----------
     baseline, candidate : str
     margin : float
-        A drop of at most this share of the questions, or of the scale, is no regression.
+        A drop of at most this share of the questions, or of the scale, is not a regression.
     pairs : Pairs
         The questions that both answered.
     difference : Difference
-        Candidate less baseline.
+        Candidate minus baseline.
     needed : Needed
         What would decide.
     sure : float
-        Probability from which on a claim is made: 0.95, or more where several candidates are
-        judged together.
+        Probability from which a claim is made: 0.95, or more if several candidates are judged
+        together.
     costs : (float, float) or None
-        Mean cost of an answer of the baseline and of the candidate, where both are known.
+        Mean cost of an answer of the baseline and of the candidate, if both are known.
     lengths : (float, float) or None
         Mean length of an answer, likewise.
     parts : DataFrame
         One row per benchmark or group, the worst first: part, n_questions, baseline, candidate,
         difference, low, high.
     calibrated : CalibratedDifference or None
-        The same through items that were calibrated before.
+        The difference through items that were calibrated before.
     evidence : Evidence or None
-        What all looks at these answers together say, if the verdict must stand looking often.
+        The evidence of all looks at these answers, if the verdict must stay valid however often
+        one looks.
     scale : Scale or None
-        What answers are, where they are not right or wrong.
+        Scale of the answers, if they are not right or wrong.
     """
 
     baseline: str
@@ -83,7 +84,7 @@ class Gate:
 
     @property
     def unit(self) -> Unit:
-        """In what differences are told."""
+        """The unit of differences."""
         return unit_of(self.scale)
 
     @property
@@ -108,11 +109,11 @@ class Gate:
 
     @property
     def verdict(self) -> GateVerdict:
-        """What the answers say: a claim is made where it is at least `sure`.
+        """The verdict: a claim is made if its probability is at least `sure`.
 
         "equivalent" means that neither is better by more than the margin, and "no regression" that
-        the candidate is not worse by more than that. With a history, its claims count where the
-        questions point the same way; a regression that the questions show alone counts too.
+        the candidate is not worse by more than that. With a history, its claims count if the
+        questions point the same way, and so does a regression that the questions show alone.
         """
         drop, gain, no_drop, no_gain = self._claims()
         if drop:
@@ -169,7 +170,7 @@ class Gate:
         return pd.DataFrame([self.as_dict()])
 
     def as_dict(self) -> dict[str, Any]:
-        """Return verdict and numbers, JSON-ready; what is not known is None.
+        """Return verdict and numbers, JSON-ready; unknown values are None.
 
         Margin, differences and scores are shares, or in the scores' own unit.
         """
@@ -254,12 +255,12 @@ class Gate:
             other = evidence.strength("no drop" if self.margin else "gain")
             return (
                 f"undecided {after}, with evidence of {strength:,.1f} for a regression and of "
-                f"{other:,.1f} against one, where {enough:.0f} decides however often one looks"
+                f"{other:,.1f} against one; {enough:.0f} would decide, however often one looks"
             )
-        return f"{self.verdict} {after} (evidence {strength:,.0f}, where {enough:.0f} decides)"
+        return f"{self.verdict} {after} (evidence {strength:,.0f}; {enough:.0f} decides)"
 
     def to_text(self) -> str:
-        """Return the verdict in words, the most important first."""
+        """Return the verdict in words, most important first."""
         lines = [self.sentence, self._on_history(), self._on_looks()]
         table = self.flipped
         lost, won = (table["item"][table["difference"] * sign < 0].to_list() for sign in (1, -1))
@@ -290,7 +291,7 @@ class Gate:
             f"with {in_percent(drop)} for a drop{' beyond the margin' if self.margin else ''}"
         )
         if (there.mean + self.margin) * (self.difference.mean + self.margin) >= 0:
-            return f"{said}; the questions alone say {in_percent(self.p_regression)}."
+            return f"{said}; the questions alone give {in_percent(self.p_regression)}."
         return (
             f"{said}. The questions alone point the other way ({in_percent(self.p_regression)}), "
             f"which one ability does not explain: look at those that flipped."
@@ -300,12 +301,12 @@ class Gate:
         if self.evidence is None or self.evidence.new:
             return ""
         return (
-            "There are no questions with new answers of both since the last look: each answer "
-            "counts once, so run the baseline again too."
+            "No question has new answers from both since the last look: each answer counts once, "
+            "so run the baseline again too."
         )
 
     def shown(self, share: float) -> str:
-        """Return a question's score as people read it."""
+        """Return a question's score as text."""
         return f"{share:.0%}" if self.scale is None else shown_score(self.scale, share)
 
     def _signed(self, share: float) -> str:

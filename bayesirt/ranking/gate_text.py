@@ -6,18 +6,18 @@ from bayesirt.data.scales import Scale, ends_of
 from bayesirt.names import brief, counted, in_percent, one_line
 
 _LEAST = 0.0005
-"""Differences below half a tenth of a point are none."""
+"""Differences below half a tenth of a point count as none."""
 
 
 class Unit(NamedTuple):
-    """In what differences are told."""
+    """The unit of differences."""
 
     name: str = "point"
     span: float = 100.0  # From the lowest score to the highest.
     digits: int = 1
 
     def number(self, share: float) -> str:
-        """Return how much a share of the span is.
+        """Return a share of the span as a number.
 
         >>> Unit().number(-0.021), Unit("grade", 9.0, 2).number(0.1)
         ('2.1', '0.90')
@@ -36,7 +36,7 @@ class Unit(NamedTuple):
 
 
 def unit_of(scale: Scale | None) -> Unit:
-    """Return points, hundredths of the scale, or a unit of the scores' own.
+    """Return points (hundredths of the scale), or the scores' own unit.
 
     >>> unit_of(Scale("graded", ("1", "2", "3"))).shown(0.25)
     '0.50 grades'
@@ -83,7 +83,7 @@ def claim(
     what_decides: str,
     unit: Unit,
 ) -> str:
-    """Return what is claimed, and how surely.
+    """Return the claim and its probability.
 
     `probabilities` are of a drop beyond the margin, of a drop, of a rise, and of neither beyond the
     margin, or only of no drop beyond it.
@@ -98,7 +98,7 @@ def claim(
         return f"both are equivalent within your margin of {unit.shown(margin)} ({safe} sure)"
     if verdict == "no regression":
         return f"no regression{of_margin} ({safe} sure)"
-    decide = f": {what_decides} would decide, if it is as it seems" if what_decides else ""
+    decide = f": {what_decides} would decide, if the estimate is right" if what_decides else ""
     if not margin:
         what, how = ("a regression", f"{worse} for worse")
         if probabilities[2] > probabilities[1]:
@@ -109,7 +109,7 @@ def claim(
 
 
 def on_flips(lost: list[str], won: list[str], *, of_scale: bool) -> str:
-    """Return which questions turned, a few by name."""
+    """Return how many questions flipped, with a few names."""
     if not lost and not won:
         return ""
     said = f"{counted(len(lost), 'question')} that most runs got right went wrong"
@@ -128,7 +128,7 @@ def _some(names: list[str]) -> str:
 def on_amounts(
     candidate: str, verb: str, less: str, more: str, amounts: tuple[float, float]
 ) -> str:
-    """Return which of the two has more of something, without the full stop.
+    """Return a comparison of lengths or costs, without the full stop.
 
     >>> on_amounts("gpt-y", "cost", "less", "more", (0.02, 0.015))
     'Answers of gpt-y cost 25% less (0.015 against 0.02)'

@@ -1,4 +1,4 @@
-"""Time horizons: how long a task, in minutes of a human, a subject gets done how often."""
+"""Time horizons: how long a task, in human minutes, a subject completes with what probability."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,22 +19,22 @@ _MOST_DRAWS, _MOST_TASKS, _HALVINGS = 200, 200, 40
 _DAYS_A_YEAR = 365.25
 _LEAST_RELIABILITY, _FLATTEST = 0.2, -1e-6
 _FARTHEST = 25.0
-"""Log minutes from the mean beyond which no horizon is looked for."""
+"""Log minutes from the mean within which a horizon is sought."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Horizons:
-    """How long a task each subject gets done.
+    """How long a task each subject completes.
 
     Attributes
     ----------
     summary : DataFrame
-        One row a subject, the longest first: `subject`; `horizon_50` and `horizon_80`, the minutes
-        a task takes a human that the subject gets done with that chance, if it is a typical task of
-        its length; `marginal_50` and `marginal_80`, the same over tasks of that length, of which
-        some are much harder than others; each the median over draws with a 90% interval, `_low` and
-        `_high`; and `beyond`, whether `horizon_50` is outside the lengths of these tasks. With
-        dates `date` too.
+        One row per subject, the longest horizon first: `subject`; `horizon_50` and `horizon_80`,
+        the human minutes of a typical task that the subject completes with that probability;
+        `marginal_50` and `marginal_80`, the same over all tasks of a length, some of which are much
+        harder than others; each the median over draws with a 90% interval, `_low` and `_high`; and
+        `beyond`, whether `horizon_50` is outside the lengths of these tasks. With dates also
+        `date`.
     n_tasks : int
         Tasks with known minutes.
     explained, explained_low, explained_high : float
@@ -42,9 +42,9 @@ class Horizons:
     shortest, longest : float
         Minutes of these tasks.
     doubling, doubling_low, doubling_high : float
-        Days in which `horizon_50` doubles, where dates are known, else NaN.
+        Days in which `horizon_50` doubles, if dates are known, else NaN.
     sound : bool
-        As of `Ranking`.
+        As in `Ranking`.
     """
 
     summary: pd.DataFrame
@@ -63,26 +63,26 @@ class Horizons:
         return f"<Horizons of {len(self.summary)} subjects by {self.n_tasks} tasks>"
 
     def to_text(self) -> str:
-        """Return in words who gets the longest tasks done, and what marginal horizons change."""
+        """Return in words who completes the longest tasks, and what marginal horizons change."""
         if not self.sound:
-            return "How long a task subjects get done cannot be said yet: see the verdict."
+            return "How long a task subjects complete is not known yet: see the verdict."
         first = self.summary.iloc[0]
         ratio = float((self.summary["horizon_80"] / self.summary["marginal_80"]).median())
         told = [
-            f"{one_line(str(first['subject']), 60)} gets the longest tasks done: a typical one of "
+            f"{one_line(str(first['subject']), 60)} completes the longest tasks: a typical one of "
             f"{in_time(first['horizon_50'])} ({in_time(first['horizon_50_low'])} to "
-            f"{in_time(first['horizon_50_high'])}) every other time.",
+            f"{in_time(first['horizon_50_high'])}) half of the time.",
             f"Minutes explain {self.explained:.0%} ({self.explained_low:.0%} to "
             f"{self.explained_high:.0%}) of the variance of difficulty of {self.n_tasks:,} tasks.",
-            f"Tasks of one length differ, so that a horizon at 80% over all of them is {ratio:.1f} "
-            f"times shorter than that at a typical one (median subject).",
+            f"Tasks of equal length differ, so a horizon at 80% over all of them is {ratio:.1f} "
+            f"times shorter than one for typical tasks (median subject).",
         ]
         beyond = int(self.summary["beyond"].sum())
         if beyond:
             told.append(
                 f"{beyond} of {len(self.summary)} horizons at 50% are outside the lengths of these "
-                f"tasks ({in_time(self.shortest)} to {in_time(self.longest)}) and rest on the "
-                f"straight line alone."
+                f"tasks ({in_time(self.shortest)} to {in_time(self.longest)}) and rest on "
+                f"extrapolation."
             )
         if np.isfinite(self.doubling):
             told.append(
@@ -93,14 +93,14 @@ class Horizons:
 
 
 class _Line(NamedTuple):
-    """Intercepts on log minutes and slopes, d = α + β x + λ (a - ā) + ε, at each draw."""
+    """Regression on log minutes and slopes at each draw, d = α + β x + λ (a - ā) + ε."""
 
     # shape (sample,)
     typical_slope: NDArray[np.float64]
     intercept: NDArray[np.float64]
     slope: NDArray[np.float64]
     explained: NDArray[np.float64]
-    # shape (sample, item). Intercept of each item, were it of mean length.
+    # shape (sample, item). Intercept that each item would have at mean length.
     own: NDArray[np.float64]
 
 
@@ -111,19 +111,19 @@ def horizons(
     dates: pd.Series | None = None,
     error: float = 0.0,
 ) -> Horizons:
-    """Return how long a task each subject gets done, with intervals.
+    """Return how long a task each subject completes, with intervals.
 
     Parameters
     ----------
     posterior : Posterior
         Of a model with one ability, of right and wrong answers to tasks.
     minutes : Series
-        How long tasks take a human, in minutes, indexed by item; others are left out.
+        How long tasks take a human, in minutes, indexed by item; other items are left out.
     dates : Series, optional
-        When subjects came out, indexed by subject.
+        Release dates of subjects, indexed by subject.
     error : float
-        Standard deviation of the error of log minutes: .7 where half of them are off by more than
-        1.6 times.
+        Standard deviation of the error of log minutes: .7 if half of them are off by a factor of
+        more than 1.6.
 
     Returns
     -------
@@ -132,8 +132,8 @@ def horizons(
     Raises
     ------
     ResponseError
-        If fewer than 10 tasks have minutes, one is not above zero, longer tasks are not surely
-        harder, their minutes are no more than error, or answers are not right and wrong.
+        If fewer than 10 tasks have minutes, one is not above zero, longer tasks are not clearly
+        harder, minutes are mostly error, or answers are not right and wrong.
 
     Notes
     -----
@@ -141,9 +141,9 @@ def horizons(
     from their posterior given the items (uniform prior). A typical task of length x has the
     geometric mean of slopes and the intercept on the line. Over tasks of that length, each item is
     moved along the line to x, with its own slope and its own distance from the line. With an error
-    e of x the line on what was measured is flatter than that on x by the reliability
-    r = 1 - e²/var(x), by which it is divided, and distances from the line shrink by the part of
-    their variance that the error makes (Fuller, 1987, doi:10.1002/9780470316665).
+    e of x the line on measured lengths is flatter than that on x by the reliability
+    r = 1 - e²/var(x). Its slope is divided by r, and distances from the line shrink by the part of
+    their variance that is due to the error (Fuller, 1987, doi:10.1002/9780470316665).
 
     Kwa et al. (2025), arXiv:2503.14499, for horizons; De Boeck and Wilson (2004), for the line.
     """
@@ -154,9 +154,9 @@ def horizons(
     line = _line(a[:, places], d[:, places], x - x.mean(), error)
     if (line.slope < 0).mean() < _SURE:
         raise ResponseError(
-            f"longer tasks are not surely harder here (probability "
-            f"{(line.slope < 0).mean():.2f}), so there is no horizon; see whether minutes belong "
-            f"to these items"
+            f"longer tasks are not clearly harder here (probability "
+            f"{(line.slope < 0).mean():.2f}), so there is no horizon; check whether the minutes "
+            f"belong to these items"
         )
     slope = np.minimum(line.slope, _FLATTEST)
     columns: dict[str, NDArray[np.float64]] = {}
@@ -185,7 +185,7 @@ def horizons(
 
 
 def in_time(minutes: float) -> str:
-    """Return minutes in the unit that people would use.
+    """Return minutes in a familiar unit.
 
     >>> in_time(0.5), in_time(42), in_time(300), in_time(12_000)
     ('30 s', '42 min', '5.0 h', '8.3 days')
@@ -205,8 +205,8 @@ def _known_minutes(
     """Return the minutes of items that have any, and their places."""
     if posterior["theta"].ndim != 3 or posterior.answers is not None or posterior.further:
         raise ResponseError(
-            "horizons are chances of getting a task done, of models of right and wrong answers "
-            "with one ability and no guessing, such as 2pl"
+            "horizons need a model of right and wrong answers with one ability and no guessing, "
+            "such as 2pl"
         )
     values = pd.to_numeric(minutes, errors="coerce").to_numpy(float)
     told = minutes.notna().to_numpy()
@@ -225,11 +225,11 @@ def _known_minutes(
     places = np.flatnonzero(np.isfinite(own))
     if len(places) < _FEWEST:
         raise ResponseError(
-            f"{len(places)} of {len(own)} items have minutes, and a horizon needs {_FEWEST}; names "
+            f"{len(places)} of {len(own)} items have minutes, but a horizon needs {_FEWEST}; names "
             f"must be those of the run, such as {one_line(posterior.items[0])!r}"
         )
     if np.ptp(np.log(own[places])) == 0:
-        raise ResponseError("all tasks take the same minutes, so there is no line through them")
+        raise ResponseError("all tasks take the same minutes, so no line can be fitted to them")
     return own[places], places
 
 
@@ -241,8 +241,8 @@ def _line(
     reliability = 1 - error**2 / x.var()
     if not 0 <= error < np.inf or reliability < _LEAST_RELIABILITY:
         raise ResponseError(
-            f"an error of {error:g} in log minutes, which differ by {x.std():.2f} (standard "
-            f"deviation), leaves nothing to go by; pass a smaller one, not below 0"
+            f"an error of {error:g} in log minutes, whose standard deviation is {x.std():.2f}, "
+            f"leaves too little signal; pass a smaller one, not below 0"
         )
     coefficients, explained = np.zeros((len(a), 3)), np.empty(len(a))
     distances = np.empty(a.shape)
@@ -275,7 +275,7 @@ def _marginal(
     x: NDArray[np.float64],
     chance: float,
 ) -> NDArray[np.float64]:
-    """Return the log minutes at which all tasks, taken to have that length, are done so often."""
+    """Return the log minutes at which tasks of that length have the given mean probability."""
     from scipy.special import expit
 
     order = np.argsort(x)
@@ -315,7 +315,9 @@ def _as_dates(dates: pd.Series) -> pd.Series:
     told = pd.to_datetime(dates, errors="coerce", format="mixed")
     wrong = told.isna() & dates.notna()
     if wrong.any():
-        raise ResponseError(f"{one_line(str(dates[wrong].iloc[0]))!r} is no date; write 2025-03-14")
+        raise ResponseError(
+            f"{one_line(str(dates[wrong].iloc[0]))!r} is not a date; write 2025-03-14"
+        )
     return told.set_axis(dates.index.astype(str))
 
 
@@ -330,8 +332,8 @@ def _doubling(
     known = when.notna().to_numpy()
     if known.sum() < 3 or when[known].nunique() < 2:
         raise ResponseError(
-            f"{int(known.sum())} subjects have dates, and a doubling time needs 3 with different "
-            f"ones; names must be those of the run"
+            f"{int(known.sum())} subjects have dates, but a doubling time needs 3 with different "
+            f"dates; names must be those of the run"
         )
     years = (when[known] - when[known].min()).dt.days.to_numpy() / _DAYS_A_YEAR
     design = np.column_stack([np.ones(len(years)), years - years.mean()])

@@ -1,4 +1,4 @@
-"""What the next item would bring: expected information, and the expected variance after it."""
+"""The value of a next item: its expected information, and the expected variance after it."""
 
 from functools import partial
 
@@ -54,10 +54,10 @@ def expected_variance(
 ) -> tuple[Float[Array, " item"], Float[Array, " item"]]:
     """Return each item's expected score, and the variance of ability that is expected after it.
 
-    Exact over an answer that is right or wrong. Of grades and scores, in so many steps, it is what
-    the best straight line leaves, and so it is of lengths: given the answer, what a length x takes
-    off is cov(θ, x)²/var x, which is exact where θ is normal and items are known; otherwise the
-    variance falls a little more than is said here.
+    Exact for answers that are right or wrong. For grades and scores, in so many steps, it is the
+    variance that the best linear predictor leaves. So it is for lengths: given the answer, a length
+    x removes cov(θ, x)²/var x, which is exact if θ is normal and items are known; otherwise the
+    variance falls slightly more.
     """
     law = family_named(link).law
     if law is not None and not law.counts:
@@ -111,7 +111,7 @@ def _explained_by_length(
     at_mean, spread = evidence.speed(rho, zero + belief.mean)
     slope = evidence.speed(rho, zero + belief.mean + 1)[0] - at_mean
     level = lengths.omega - lengths.phi * at_mean[:, None]
-    level -= belief.weight.sum(1) @ level  # so that little is lost when squares are subtracted
+    level -= belief.weight.sum(1) @ level  # limits rounding errors when squares are subtracted
     slope = -lengths.phi * slope[:, None]
     noise = lengths.lam + lengths.phi**2 * spread[:, None]
     n, t, tt = moments

@@ -1,4 +1,4 @@
-"""Which items to keep: the few that tell subjects apart nearly as well as all of them do."""
+"""Which items to keep: the few that tell subjects apart nearly as well as all of them."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +23,7 @@ from bayesirt.random_keys import Key, as_key
 from bayesirt.ranking.item_information import item_information
 
 SHARE = 0.95
-"""Of the pairs that all items tell apart, those that the kept ones shall."""
+"""Share of the pairs told apart by all items that the kept items must tell apart."""
 _SURE = 0.95
 _DRAWS, _MOST_SUBJECTS = 40, 300
 _REPLICATIONS, _MOST_CELLS, _NODES = 20, 20_000_000, 11
@@ -33,19 +33,19 @@ _REPLICATIONS, _MOST_CELLS, _NODES = 20, 20_000_000, 11
 class KeptItems:
     """The items to keep, and what is lost."""
 
-    # Every item in the order in which it is worth keeping: `item`; of it and those before,
-    # `sd`, the root mean square of the standard errors of abilities, and `pairs`, the share
-    # told apart of the pairs of subjects that all items tell apart.
+    # All items, those most worth keeping first: `item`; for it and those before, `sd`, the root
+    # mean square of the standard errors of abilities, and `pairs`, the share of the pairs of
+    # subjects told apart by all items that these tell apart.
     summary: pd.DataFrame
     n: int  # How many to keep.
-    # Spearman's correlation with true abilities that is expected of abilities estimated from
-    # new answers to these items, and to all.
+    # Expected Spearman correlation with the true abilities of abilities estimated from new
+    # answers to these items, and to all.
     agreement: float
     agreement_of_all: float
 
     @property
     def items(self) -> tuple[str, ...]:
-        """The names of those to keep, the most telling first."""
+        """Names of the items to keep, the most useful first."""
         return tuple(self.summary["item"].head(self.n))
 
     def __repr__(self) -> str:
@@ -55,12 +55,12 @@ class KeptItems:
         return notebook_html(self.to_text(), self.summary.head(self.n))
 
     def to_text(self) -> str:
-        """Return in two sentences what the kept items do."""
+        """Return in two sentences how well the kept items do."""
         last = self.summary.iloc[self.n - 1]
         return (
-            f"{self.n} of {len(self.summary)} items tell {last['pairs']:.0%} of the pairs of "
-            f"subjects apart that all of them do. Ranks by new answers to them would correlate "
-            f"{self.agreement:.3f} with the truth, {self.agreement_of_all:.3f} by answers to all."
+            f"{self.n} of {len(self.summary)} items tell apart {last['pairs']:.0%} of the pairs of "
+            f"subjects that all items tell apart. Ranks from new answers to them would correlate "
+            f"{self.agreement:.3f} with the truth, {self.agreement_of_all:.3f} with all items."
         )
 
 
@@ -72,9 +72,9 @@ def keep_items(posterior: Posterior, n: int | None = None, *, key: Key = 0) -> K
     posterior : Posterior
         Of a model with one ability.
     n : int, optional
-        How many to keep; by default the fewest that tell `SHARE` of the pairs apart that all do.
+        How many to keep; by default the fewest that tell apart `SHARE` of the pairs that all do.
     key : jax.random.key or int
-        Of the replications that ranks are judged by.
+        For the replications that ranks are judged by.
 
     Returns
     -------
@@ -83,16 +83,16 @@ def keep_items(posterior: Posterior, n: int | None = None, *, key: Key = 0) -> K
     Raises
     ------
     ResponseError
-        If there are not so many items.
+        If there are not that many items.
 
     Notes
     -----
     The next item is the one that lowers Σ_i 1 / J_i most, where J_i is the information on a
-    subject's ability, its population's included, at draws of all parameters. What an item takes
-    off shrinks as others come, so that the greedy set is near the best one (Nemhauser, Wolsey and
-    Fisher 1978), and most items need not be looked at again at each step (Minoux 1978). A pair is
-    told apart where its difference is above 1.64 standard errors. Where there are more than 300
-    subjects, 300 stand for them, evenly by ability.
+    subject's ability, including that of the population, averaged over draws of all parameters. The
+    gain of an item shrinks as others are added, so the greedy set is near the best one (Nemhauser,
+    Wolsey and Fisher 1978), and most items need not be evaluated again at each step (Minoux 1978).
+    A pair is told apart if its difference is above 1.64 standard errors. Of more than 300 subjects,
+    300 spread evenly by ability represent all.
     """
     n_items = len(posterior.items)
     if n is not None and not 1 <= n <= n_items:
@@ -119,12 +119,12 @@ def keep_items(posterior: Posterior, n: int | None = None, *, key: Key = 0) -> K
 
 
 def _trials(posterior: Posterior) -> NDArray[np.integer]:
-    """Return how often an item is asked, where it is."""
+    """Return the most trials that any subject has on each item, at least 1."""
     return np.maximum(posterior.trials.max(0), 1)
 
 
 def _information(posterior: Posterior, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return what each item tells of each subject, shape (item, subject)."""
+    """Return the information of each item on each subject, shape (item, subject)."""
     draws = [posterior.draws(name, _DRAWS) for name in posterior.parameters]
     draws[0] = draws[0][:, rows]
     trials = _trials(posterior)[:, None]
@@ -142,7 +142,7 @@ def _information(posterior: Posterior, rows: NDArray[np.intp]) -> NDArray[np.flo
 
 
 def _greedy(information: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return items, the one first that lowers the mean variance most, then the next, and so on."""
+    """Return items in greedy order: each lowers the mean variance most, given those before it."""
     precision = np.ones(information.shape[1])
 
     def gain(j: int) -> float:
@@ -165,7 +165,7 @@ def _greedy(information: NDArray[np.float64]) -> NDArray[np.intp]:
 def _shares_apart(
     theta: NDArray[np.float64], precision: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the share of the pairs that all items tell apart that the first so many do."""
+    """Return for each number of items the share of pairs that they tell apart, of those all do."""
     one, other = np.triu_indices(len(theta), 1)
     difference, variance = np.abs(theta[one] - theta[other]), 1 / precision
     needed = (difference / ndtri(_SURE)) ** 2
@@ -179,7 +179,7 @@ def _shares_apart(
 def _agreements(
     posterior: Posterior, rows: NDArray[np.intp], kept: NDArray[np.bool_], key: Array
 ) -> tuple[float, float]:
-    """Return how abilities from new answers to kept items, and to all, go with true ones."""
+    """Return rank correlations with the truth, from new answers to kept items and to all."""
     n = max(2, min(_REPLICATIONS, _MOST_CELLS // (len(rows) * len(kept) * _NODES)))
     draws = [posterior.draws(name, n) for name in posterior.parameters]
     draws[0] = draws[0][:, rows]

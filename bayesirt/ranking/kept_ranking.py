@@ -1,4 +1,4 @@
-"""A run's ranking, and how it is kept beside the draws, so that it need not be made again."""
+"""A run's ranking, stored with the draws so that it need not be computed again."""
 
 import xarray as xr
 
@@ -13,7 +13,7 @@ _GROUP = "ranking"
 
 
 def ranked(posterior: Posterior, settings: Settings) -> tuple[Ranking, str]:
-    """Rank subjects; where the draws allow no scale as it was asked for, without it."""
+    """Rank subjects, without the requested scale if the draws do not allow it."""
     population = settings.population
     try:
         return rank_subjects(posterior, scale=dict(settings.scale), population=population), ""
@@ -23,7 +23,7 @@ def ranked(posterior: Posterior, settings: Settings) -> tuple[Ranking, str]:
 
 
 def with_ranking(posterior: Posterior, ranking: Ranking) -> Posterior:
-    """Return draws that keep the ranking that was made of them."""
+    """Return draws that store their ranking."""
     tree = posterior.tree.copy()
     summary = by_ability(ranking.summary).set_index("subject")
     tree[_GROUP] = xr.DataTree(summary.to_xarray())
@@ -31,7 +31,7 @@ def with_ranking(posterior: Posterior, ranking: Ranking) -> Posterior:
 
 
 def kept_ranking(posterior: Posterior) -> Ranking | None:
-    """Return the ranking that draws keep, if this version made it."""
+    """Return the ranking stored with draws, if this version made it."""
     tree = posterior.tree
     if _GROUP not in tree or tree.attrs["bayesirt_version"] != __version__:
         return None

@@ -1,4 +1,4 @@
-"""Rankings by topic as a file, so that a run that is opened again has them."""
+"""Rankings by topic as a file, for runs that are opened again."""
 
 import json
 from collections.abc import Mapping

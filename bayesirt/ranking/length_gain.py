@@ -15,9 +15,9 @@ _MATTERS = 0.02
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LengthGain:
-    """A ranking with lengths beside one without."""
+    """A ranking with lengths, compared with one without."""
 
-    # One row a subject, best first: `subject`, posterior standard deviation `sd` and `rank`
+    # One row per subject, best first: `subject`, posterior standard deviation `sd` and `rank`
     # of the ability with lengths, and `sd_without` and `rank_without`.
     summary: pd.DataFrame
     # Low, median and high of the correlation of ability and speed, with its 90% interval.
@@ -28,11 +28,11 @@ class LengthGain:
 
     @property
     def narrower(self) -> float:
-        """Share by which the typical interval is narrower; below 0 where it is wider."""
+        """Share by which the typical interval is narrower; below 0 if it is wider."""
         return 1 - float(np.median(self.summary["sd"] / self.summary["sd_without"]))
 
     def to_text(self) -> str:
-        """Return in plain words what the lengths say, and what they changed."""
+        """Return in words what the lengths show, and what they changed."""
         low, median, high = self.rho
         moves = (self.summary["rank"] - self.summary["rank_without"]).abs()
         moved = int((moves > 0).sum())
@@ -41,7 +41,7 @@ class LengthGain:
         if self.narrower > _MATTERS:
             said += f" With lengths the typical interval is {self.narrower:.0%} narrower"
         else:
-            said += " Lengths make the intervals hardly narrower"
+            said += " Lengths hardly narrow the intervals"
         said += f", and {moved} of {len(moves)} ranks move"
         if not moved:
             return said + "."
@@ -57,7 +57,7 @@ def _direction(low: float, high: float) -> str:
         return "the abler take longer."
     if low > 0:
         return "the abler are quicker."
-    return "which way is not sure."
+    return "the direction is uncertain."
 
 
 def length_gain(posterior: Posterior, without: Posterior) -> LengthGain:
@@ -69,7 +69,7 @@ def length_gain(posterior: Posterior, without: Posterior) -> LengthGain:
         ranks = np.quantile(ranks_of_draws(draws), 0.5, axis=0, method="inverted_cdf")
         columns[f"rank{label}"] = places(ranks)
     table = pd.DataFrame(columns)[["subject", "sd", "sd_without", "rank", "rank_without"]]
-    order, _ = best_first(posterior.reported.theta)  # as rankings have it
+    order, _ = best_first(posterior.reported.theta)  # as in rankings
     return LengthGain(table.iloc[order].reset_index(drop=True), correlation(posterior))
 
 

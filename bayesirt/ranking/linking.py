@@ -1,4 +1,4 @@
-"""A scale of one's own: the line on which chosen subjects have chosen values."""
+"""A user-defined scale: the line on which chosen subjects have chosen values."""
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
@@ -11,7 +11,7 @@ _SURE = 0.95
 
 
 def line_through(posterior: Posterior, anchors: Mapping[str, float]) -> tuple[float, float]:
-    """Return intercept and slope of the line on which anchors' mean abilities have their values."""
+    """Return intercept and slope of the line that maps anchors' mean abilities to their values."""
     subjects = posterior.subjects
     check_anchors(anchors, subjects)
     (one, low), *others = sorted(anchors.items(), key=lambda anchor: anchor[1])
@@ -25,7 +25,7 @@ def line_through(posterior: Posterior, anchors: Mapping[str, float]) -> tuple[fl
     if p_above < _SURE:
         raise ResponseError(
             f"{one_line(other)!r} at {high:g} is above {one_line(one)!r} at {low:g} with a "
-            f"probability of {p_above:.0%} only; take anchors that are surely apart, the abler one "
+            f"probability of only {p_above:.0%}; take anchors that clearly differ, the abler one "
             f"higher"
         )
     slope = (high - low) / float(above.mean() - theta.mean())
@@ -33,7 +33,7 @@ def line_through(posterior: Posterior, anchors: Mapping[str, float]) -> tuple[fl
 
 
 def check_anchors(anchors: Mapping[str, float], subjects: Sequence[str]) -> None:
-    """Make sure that a line can go through anchors, as far as that can be known without draws."""
+    """Check that a line can go through the anchors, as far as possible without draws."""
     if len(anchors) > 2:
         raise ResponseError(f"a scale has one anchor or two, got {len(anchors)}; leave some out")
     for name, value in anchors.items():
@@ -44,4 +44,4 @@ def check_anchors(anchors: Mapping[str, float], subjects: Sequence[str]) -> None
         if not isfinite(value):
             raise ResponseError(f"the anchor {one_line(name)!r} needs a number, got {value}")
     if len(set(anchors.values())) < len(anchors):
-        raise ResponseError("both anchors have one value; give the abler one a higher value")
+        raise ResponseError("both anchors have the same value; give the abler one a higher value")

@@ -1,4 +1,4 @@
-"""What the answers make of the model that a user chose."""
+"""The model that suits the answers, given the user's choice."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ from bayesirt.ranking.settings import Settings
 from bayesirt.ranking.subject_ranking import best_first
 
 _MOST_RUN_TWICE = 300_000
-"""Cells up to which dependent runs are allowed for without being asked."""
+"""Most cells for which dependent runs are modelled by default."""
 
 
 def settled(settings: Settings, responses: Responses) -> Settings:
@@ -32,10 +32,10 @@ def settled(settings: Settings, responses: Responses) -> Settings:
 def heeding_runs(
     settings: Settings, responses: Responses, point: PointEstimate, *, free: bool
 ) -> tuple[Settings, str]:
-    """Return settings with the model of repeats where runs go together, and what there is to say.
+    """Return settings with the model of repeats if runs are dependent, and a note.
 
-    The user may have chosen another model, or an engine that does not draw from it, or the table
-    may be too large for one that does.
+    The model stays as it is if the user chose another one or an engine that does not draw from the
+    model of repeats, or if the table is too large for one that does.
     """
     if settings.model != TwoPL.name:
         return settings, ""
@@ -49,23 +49,21 @@ def heeding_runs(
         and (settings.priors.kind, settings.priors.guessing) == (Priors.kind, Priors.guessing)
         and responses.n_observed <= _MOST_RUN_TWICE
     ):
-        said = f"Several {said}, which is allowed for; --repeats independent ranks without that."
+        said = f"Several {said}, which is modelled; --repeats independent ignores it."
         return replace(settings, model=Repeats.name), said
-    return settings, (
-        f"Several {said}: intervals are too narrow. --repeats dependent allows for it."
-    )
+    return settings, (f"Several {said}: intervals are too narrow. --repeats dependent models it.")
 
 
 def rank_moves(posterior: Posterior, simpler: Posterior) -> str:
-    """Return how far the ranking is from that by another model of the same subjects."""
+    """Return how far the ranking is from that of another model of the same subjects."""
     one, other = (best_first(x.reported.theta)[0].argsort() for x in (posterior, simpler))
     moves = other - one
     if not moves.any():
-        return "Both rank alike."
+        return "Both give the same ranking."
     farthest = int(np.argmax(np.abs(moves)))
     n, way = abs(int(moves[farthest])), "higher" if moves[farthest] > 0 else "lower"
     return (
         f"Their ranks correlate by {np.corrcoef(one, other)[0, 1]:.3f}; the "
         f"{posterior.tree.attrs['model']} ranks {one_line(posterior.subjects[farthest], 60)} "
-        f"{counted(n, 'place')} {way}, and no other differs more."
+        f"{counted(n, 'place')} {way}, the largest difference."
     )

@@ -1,4 +1,4 @@
-"""What results hold that an earlier run of them had not seen."""
+"""Changes in results since an earlier run."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -27,9 +27,9 @@ class Changes:
     new_items: tuple[str, ...]
     gone_subjects: tuple[str, ...]
     gone_items: tuple[str, ...]
-    n_new: int  # Pairs of a subject and an item that have an answer now and had none.
-    n_changed: int  # Pairs whose answer is another now.
-    n_gone: int  # Pairs that had an answer and have none now.
+    n_new: int  # Pairs of a subject and an item with an answer now, but not before.
+    n_changed: int  # Pairs whose answer has changed.
+    n_gone: int  # Pairs with an answer before, but not now.
 
     def __bool__(self) -> bool:
         return any(asdict(self).values())
@@ -60,7 +60,7 @@ class Changes:
 
 
 def changes_since(earlier: Posterior, responses: Responses) -> Changes:
-    """Compare results with those that an earlier run drew from."""
+    """Compare results with those of an earlier run."""
     subjects, items = earlier.subjects, earlier.items
     rows, columns = _places(subjects, responses.subjects), _places(items, responses.items)
     kept = np.ix_(rows >= 0, columns >= 0)
@@ -84,7 +84,7 @@ def changes_since(earlier: Posterior, responses: Responses) -> Changes:
 
 
 def describe_moves(earlier: pd.DataFrame, ranking: pd.DataFrame) -> str:
-    """Say where new subjects stand, who of the others has changed places, and where zero went."""
+    """Describe the ranks of new subjects, the moves of the others, and the shift of zero."""
     is_new = ~ranking["subject"].isin(earlier["subject"])
     entered = ranking[is_new]
     said = []
@@ -100,30 +100,30 @@ def describe_moves(earlier: pd.DataFrame, ranking: pd.DataFrame) -> str:
     place = {name: k for k, name in enumerate(n for n in earlier["subject"] if n in set(stayed))}
     moves = np.array([place[name] - k for k, name in enumerate(stayed)])
     if not moves.any():
-        return " ".join([*said, "The order of the others is as it was."])
+        return " ".join([*said, "The order of the others is unchanged."])
     farthest = int(np.argmax(np.abs(moves)))
     way = "up" if moves[farthest] > 0 else "down"
     said.append(
-        f"Of the others {np.count_nonzero(moves):,} of {len(moves):,} have another place, "
-        f"farthest {one_line(stayed[farthest], 40)} ({abs(moves[farthest])} {way})."
+        f"Of the others, {np.count_nonzero(moves):,} of {len(moves):,} changed places, the "
+        f"farthest move is {one_line(stayed[farthest], 40)} ({abs(moves[farthest])} {way})."
     )
     return " ".join(said)
 
 
 def _moved_zero(earlier: pd.DataFrame, ranking: pd.DataFrame) -> list[str]:
-    """Say how far the mean of the subjects, which is the zero of abilities, has moved."""
+    """Return how far the mean of the subjects, the zero of abilities, has moved."""
     both = earlier.merge(ranking, on="subject", suffixes=("_before", ""))
     if len(both) == len(earlier) == len(ranking) or not len(both):
         return []
     moved = (both["ability"] - both["ability_before"]).mean()
     return [
-        f"Zero is the mean ability of the subjects ranked, which has changed with them: those who "
+        f"Zero is the mean ability of the subjects ranked, which has changed with them: those that "
         f"stayed moved by {moved:+.2f} on average."
     ]
 
 
 def _places(names: Sequence[str], among: Sequence[str]) -> NDArray[np.intp]:
-    """Return where each name stands among others, -1 where it does not."""
+    """Return the index of each name among others, -1 if it is missing."""
     return pd.Index(among, dtype=object).get_indexer(pd.Index(names, dtype=object))
 
 

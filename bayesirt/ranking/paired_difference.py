@@ -1,9 +1,9 @@
-"""The difference of two scores over the questions that both subjects answered, and how sure it is.
+"""The difference of two scores over the questions that both subjects answered, with uncertainty.
 
-Questions are what varies: each answered question is drawn anew with a random weight (the Bayesian
-bootstrap, Rubin 1981), questions of one group together. A claim such as "the candidate is worse"
-is judged with one question more, which contradicts it. With one run of each question, the
-probability of the claim is then 1 less the p-value of the exact one-sided McNemar test, so a claim
+Uncertainty is over questions: each answered question gets a random weight (the Bayesian bootstrap,
+Rubin 1981), the same for all questions of a group. A claim such as "the candidate is worse" is
+judged with one additional question that contradicts it. With one run of each question, the
+probability of the claim is then 1 minus the p-value of the exact one-sided McNemar test, so a claim
 at 95% is wrong at most once in twenty times; repeats, margins and groups follow the same rule.
 """
 
@@ -20,14 +20,14 @@ from bayesirt.names import rounded
 
 N_DRAWS = 20_000
 _MOST = 1e5
-"""More questions, or runs, than anybody would ask for."""
+"""Most additional questions, or runs, that are worth reporting."""
 
 _OF_INTERVALS = 0.5
-"""How much of a question more each end of an interval has; with none, intervals of fewer than a
-hundred questions hold too little, and with a whole one too much."""
+"""Weight of the additional question at each end of an interval. With 0, intervals of fewer than a
+hundred questions are too narrow; with 1, too wide."""
 
 _FAR = 0.25
-"""Of a scale, by how much a question has moved far."""
+"""Share of a scale from which a question counts as moved far."""
 
 Floats = NDArray[np.float64]
 
@@ -40,17 +40,17 @@ class Pairs:
     baseline: Floats  # shape (item,). Proportion correct.
     candidate: Floats
     trials: NDArray[np.int64]  # shape (2, item). Runs of each.
-    group: NDArray[np.intp]  # shape (item,). Questions that depend on each other have one number.
+    group: NDArray[np.intp]  # shape (item,). Dependent questions share a number.
     of_runs: bool = True  # Else trials are steps of a scale, and proportions shares of it.
 
     @property
     def difference(self) -> Floats:
-        """Candidate less baseline, shape (item,)."""
+        """Candidate minus baseline, shape (item,)."""
         return self.candidate - self.baseline
 
     @property
     def n_groups(self) -> int:
-        """Number of groups that do not depend on each other."""
+        """Number of independent groups."""
         return len(np.unique(self.group))
 
     def totals(self) -> tuple[Floats, Floats]:
@@ -73,13 +73,13 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Difference:
-    """Candidate less baseline, as a share of the questions, with its 90% interval."""
+    """Candidate minus baseline, as a share of the questions, with its 90% interval."""
 
     mean: float
     low: float
     high: float
-    # Probabilities that the difference is below, or above, a value; each counts what
-    # contradicts it.
+    # Probabilities that the difference is below, or above, a value; each includes the
+    # additional question that contradicts it.
     below: Callable[[float], float]
     above: Callable[[float], float]
 
@@ -107,17 +107,17 @@ def paired_difference(pairs: Pairs, *, seed: int = 0, n_draws: int = N_DRAWS) ->
 
 
 def _contradiction(total: Floats) -> float:
-    """Return how much the question more contradicts: as much as others differ."""
+    """Return the size of the contradicting question: the root mean square of the others'."""
     return float(np.sqrt(np.mean(total[total != 0] ** 2))) if total.any() else 1.0
 
 
 @dataclass(frozen=True)
 class Needed:
-    """What would decide, if the difference is as it seems."""
+    """What would decide, if the estimated difference is right."""
 
     questions: float  # More questions like these; infinite beyond a hundred thousand.
-    # More runs of both on these questions: infinite if none would do, nan if nothing was
-    # repeated so that nobody knows how much answers vary.
+    # More runs of both on these questions: infinite if none would do, nan without repeats, as
+    # the variance of answers is then unknown.
     runs: float
 
     def to_text(self) -> str:
@@ -134,13 +134,13 @@ class Needed:
 def needed(pairs: Pairs, margin: float, sure: float) -> Needed:
     """Return what would decide on which side of the margin the difference is.
 
-    n questions do where n times the gap, less the question that contradicts, is z √(n variance).
+    n questions suffice if n times the gap, minus the contradicting question, is z √(n variance).
     """
     total, size = pairs.totals()
     n, against = float(size.sum()), _contradiction(total)
     mean = total.sum() / n
     gap, z = abs(mean + margin), float(ndtri(sure))
-    variance = float(((total - mean * size) ** 2).sum()) / n  # of a question, with its group's
+    variance = float(((total - mean * size) ** 2).sum()) / n  # per question, summed within groups
     spread = z * np.sqrt(variance)
     enough = ((spread + np.sqrt(spread**2 + 4 * gap * against)) / (2 * gap)) ** 2 if gap else inf
     runs = _more_runs(pairs, variance, (max(n * gap - against, 0.0) / z) ** 2 / n)
@@ -149,7 +149,7 @@ def needed(pairs: Pairs, margin: float, sure: float) -> Needed:
 
 
 def _more_runs(pairs: Pairs, variance: float, allowed: float) -> float:
-    """Return how many more runs of each bring the variance of a question down, if any do."""
+    """Return how many more runs of each lower a question's variance enough, if any do."""
     if not _repeated(pairs):
         return nan
     noise = 0.0
@@ -171,7 +171,7 @@ def flipped(pairs: Pairs) -> pd.DataFrame:
     """Return the questions that most runs of one got right and most of the other wrong.
 
     On a scale, those that moved by a quarter of it or more. Columns item, baseline, candidate and
-    difference; those that were lost first.
+    difference; lost questions first.
     """
     was, now = pairs.baseline - 0.5, pairs.candidate - 0.5
     turned = was * now < 0 if pairs.of_runs else np.abs(pairs.difference) >= _FAR

@@ -1,4 +1,4 @@
-"""All pairs of subjects over all draws, without ever holding pairs x draws."""
+"""Comparisons of all pairs of subjects over all draws, without an array of pairs x draws."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 WIDE = 1000
-"""With more subjects than this, pairs whose draws decide nothing are left out of the sums."""
+"""With more subjects than this, pairs whose ranks never overlap are left out of the sums."""
 _BLOCK, _ROWS = 400, 16
 _SQUARE = 256
 _FARTHEST_FEW = (48, 256)
@@ -23,8 +23,8 @@ def probability_above(
 ) -> NDArray[np.float64]:
     """Return P(subject i above subject j) for every pair.
 
-    Every draw of every pair counts at any size. Ranks only spare the comparisons of two subjects
-    whose ranks never overlap: there the answer is 0 or 1.
+    Every draw of every pair counts at any size. Ranks only save comparisons of subjects whose ranks
+    never overlap: there the answer is 0 or 1.
     """
     if ranks is None or theta.shape[1] <= WIDE:
         wins = _wins(np.ascontiguousarray(theta.T, np.float32)).astype(np.float64)
@@ -36,15 +36,16 @@ def probability_above(
 
 
 def surely_above(theta: NDArray[np.floating], level: float) -> NDArray[np.bool_]:
-    """Return which subjects are above which others, all statements together at one level.
+    """Return which subjects are above which others, simultaneously at one level.
 
     With δ_ij the difference of a pair, c is the `level` quantile over draws of max |δ_ij - mean
     δ_ij| / sd δ_ij, and i is surely above j if mean δ_ij > c sd δ_ij.
 
     With z_i the standardised draws, and κ the largest 2 cov_ij / (var_i + var_j), no pair is
     farther apart than √((z_i² + z_j²) / (1 - κ)). So the farthest pair of a draw is sought among
-    the few subjects with the largest |z|, and among all only where that bound leaves it open: the
-    maximum is the same. With more than 1,000 subjects covariances are computed in 32 bits.
+    the few subjects with the largest |z|, and among all only if that bound does not exclude a
+    larger one: the maximum is exact. With more than 1,000 subjects covariances are computed in 32
+    bits.
     """
     n = theta.shape[1]
     mean = theta.mean(0, dtype=np.float64)
@@ -61,7 +62,7 @@ def surely_above(theta: NDArray[np.floating], level: float) -> NDArray[np.bool_]
 
 
 def in_threads(work: Callable[[Any], None], parts: Iterable[Any]) -> None:
-    """Do each part of a piece of work, several at a time where there are several cores."""
+    """Do the work on each part, in parallel if there are several cores."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for done in pool.map(work, parts):
             del done  # an error of a part is raised here
@@ -116,7 +117,7 @@ def _open_after(
     least: float,
     found: NDArray[np.float32],
 ) -> NDArray[np.bool_]:
-    """Fill in the farthest among the k subjects of the largest |z|; return where that may miss."""
+    """Fill in the maximum over the k subjects with the largest |z|; return where it may be low."""
     open_ = np.zeros(len(draws), bool)
     step = max(1, _GATHERED // k**2)
 
@@ -139,9 +140,9 @@ def _open_after(
 
 
 def _wins_by_rank(ranks: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Return in how many draws each one is above each other, by squares of pairs.
+    """Return in how many draws each subject is above each other, by squares of pairs.
 
-    Squares off the diagonal cost nothing where subjects come best first.
+    Squares off the diagonal cost nothing if subjects are sorted best first.
     """
     from bayesirt.ranking.wide_wins import wins_of_square
 

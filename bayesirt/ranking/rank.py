@@ -36,12 +36,12 @@ def rank(
         The model, its priors, the engine, the seed and so on.
     by : str, optional
         A column that describes items, such as their topic, or a file with the columns ``item`` and
-        ``topic``: subjects are ranked by each topic too.
+        ``topic``: subjects are also ranked by each topic.
     facet : str or sequence of str
-        Columns that differ between answers to one question, such as the judge who graded them:
-        how harsh each level is is told, and abilities are those with an average one.
+        Columns that differ between answers to one question, such as the judge who graded them: the
+        harshness of each level is estimated, and abilities are those at an average level.
     check_fit : bool
-        Whether the model fits is checked, as that may take as long as the ranking.
+        Check whether the model fits, which may take as long as the ranking.
     progress : bool
         Show progress bars, if stderr is a terminal.
     **reading
@@ -50,13 +50,13 @@ def rank(
     Returns
     -------
     Run
-        Its `ranking`, `items`, `posterior` and `point`, and `topics` where `by` was given;
+        With `ranking`, `items`, `posterior` and `point`, and `topics` if `by` was given;
         `save_run` writes it with a report.
 
     Raises
     ------
     ResponseError
-        One sentence, for whatever keeps the results from being read or ranked.
+        If the results cannot be read or ranked; the message says why in one sentence.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def rank(
     told, settings = Reading(**reading | {"by": by, "facet": facet}), settings or Settings()
     if isinstance(results, Responses):
         if reading:
-            raise TypeError(f"responses are read already; leave out {', '.join(reading)}")
+            raise TypeError(f"responses have been read already; leave out {', '.join(reading)}")
         responses, source = results, None
     else:
         told = told.with_columns(*settings.described)
@@ -76,7 +76,7 @@ def rank(
         source = Path(results) if isinstance(results, str | Path) else None
     column = told.topic_column
     if column:
-        items_by_topic(responses, column)  # refuses, before the work, what there is nothing in
+        items_by_topic(responses, column)  # refuses unsuitable columns before the work
     settings = settings.explained(responses, told.facet, told.factors)
     run = rank_responses(responses, settings, source=source, reading=told.given, progress=progress)
     if column:

@@ -1,4 +1,4 @@
-"""What is noted of a run, so that it can be made again."""
+"""The record of a run, from which it can be reproduced."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ SettingsT = TypeVar("SettingsT", bound=Sampling)
 
 @dataclass(frozen=True)
 class DataFacts:
-    """What was read."""
+    """The data that were read."""
 
     source: str  # The name of the file or folder.
     sha256: str  # Of its contents; empty for data from memory.
@@ -37,7 +37,7 @@ class DataFacts:
 
 @dataclass(frozen=True)
 class Record(Generic[SettingsT]):
-    """Everything needed to make a run again."""
+    """Everything needed to reproduce a run."""
 
     settings: SettingsT  # What the user chose.
     data: DataFacts
@@ -46,7 +46,7 @@ class Record(Generic[SettingsT]):
     diagnostics: dict[str, Any]
 
     def made_by(self) -> list[tuple[str, str]]:
-        """Return titles and values for people."""
+        """Return titles and values for display."""
         s, d = self.settings, self.data
         return [
             ("Data", f"{d.source} (SHA-256 {d.sha256[:16] or 'none: from memory'})"),
@@ -74,7 +74,7 @@ class Record(Generic[SettingsT]):
     def from_json(
         cls, text: str, settings: Callable[[dict[str, Any]], SettingsT]
     ) -> "Record[SettingsT]":
-        """Read what `to_json` wrote; `settings` makes them of the dictionary that was stored."""
+        """Read what `to_json` wrote; `settings` converts the stored dictionary of settings."""
         stored = json.loads(text)
         stored["settings"] = settings(stored["settings"])
         stored["data"] = DataFacts(**stored["data"])
@@ -119,7 +119,7 @@ def sha256_of(path: Path) -> str:
 
 
 def diagnostics_of(point: PointEstimate, posterior: Posterior) -> dict[str, Any]:
-    """Return the verdict on draws, and what they were made by."""
+    """Return the verdict on the draws, and the engine and estimator behind them."""
     return asdict(posterior.verdict) | {
         "engine": posterior.tree.attrs["engine"],
         "point_estimator": point.settings["estimator"],
@@ -139,7 +139,7 @@ def versions() -> dict[str, str]:
 
 @contextmanager
 def timed(seconds: dict[str, float], step: str) -> Iterator[None]:
-    """Note how long a step took."""
+    """Record how long a step took."""
     began = time.perf_counter()
     yield
     seconds[step] = time.perf_counter() - began

@@ -1,4 +1,4 @@
-"""What a subject does when it runs each question several times: pass@k and pass^k."""
+"""Results of several runs of each question: pass@k and pass^k."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -29,8 +29,8 @@ class RepeatedRuns:
         all of them are), means over the suite's questions, each with its 90% interval (`_low`,
         `_high`).
     correlation : float
-        Correlation of two runs of a question, typical of the questions; 0 where the model takes
-        runs to be independent.
+        Correlation of two runs of a typical question; 0 if the model assumes that runs are
+        independent.
     """
 
     table: pd.DataFrame
@@ -40,13 +40,13 @@ class RepeatedRuns:
         return f"<RepeatedRuns: {self.to_text()}>"
 
     def to_text(self) -> str:
-        """Return in a sentence what several runs give on average."""
+        """Return a sentence on the average results of several runs."""
         most = self.table["runs"].max()
         last = self.table[self.table["runs"] == most].mean(numeric_only=True)
         return (
             f"Of {most} runs of each question, at least one is right on {last['pass_at']:.0%} of "
-            f"the questions on average, and all are on {last['pass_all']:.0%}; two runs correlate "
-            f"by {self.correlation:.2f}."
+            f"the questions on average, and all are right on {last['pass_all']:.0%}; two runs "
+            f"correlate by {self.correlation:.2f}."
         )
 
 
@@ -56,10 +56,10 @@ def repeated_runs(posterior: Posterior, runs: Iterable[int] = RUNS) -> RepeatedR
     Parameters
     ----------
     posterior : Posterior
-        Best one of the model of repeats, for which runs of a question go together. Models of
-        independent runs give pass@k too high and pass^k too low where they do.
+        Preferably of the model of repeats, which allows runs of a question to be dependent. If they
+        are, models of independent runs give too high a pass@k and too low a pass^k.
     runs : iterable of int
-        Each k.
+        Values of k.
 
     Returns
     -------
@@ -72,10 +72,10 @@ def repeated_runs(posterior: Posterior, runs: Iterable[int] = RUNS) -> RepeatedR
 
     Notes
     -----
-    Each draw has a chance p of every subject at every question. With dependent runs it is drawn
-    from Beta(μ φ + successes, (1 - μ) φ + failures), so that a question's own runs say most of it,
-    and other questions the rest. pass@k is the mean of 1 - (1 - p)^k over questions, pass^k that of
-    p^k.
+    Each draw has a probability p for every subject and question. With dependent runs it is drawn
+    from Beta(μ φ + successes, (1 - μ) φ + failures), so it depends mostly on the question's own
+    runs, and otherwise on other questions. pass@k is the mean of 1 - (1 - p)^k over questions,
+    pass^k that of p^k.
 
     Chen, M., et al. (2021). Evaluating large language models trained on code. arXiv:2107.03374
 
@@ -83,10 +83,10 @@ def repeated_runs(posterior: Posterior, runs: Iterable[int] = RUNS) -> RepeatedR
     """
     counts = sorted({int(k) for k in runs})
     if not counts or counts[0] < 1:
-        raise ResponseError("runs must be numbers of runs from 1 on, such as 1,5")
+        raise ResponseError("runs must be whole numbers from 1, such as 1,5")
     if posterior.answers is not None:
         raise ResponseError(
-            "pass@k is of right and wrong answers; with --threshold, grades and scores are such"
+            "pass@k needs right and wrong answers; --threshold turns grades and scores into such"
         )
     found = np.stack([_passes(right, wrong, counts) for right, wrong in _chances(posterior)])
     low, high = np.quantile(found, TAILS, axis=0)
@@ -109,7 +109,7 @@ def _correlation(posterior: Posterior) -> float:
 
 
 def _chances(posterior: Posterior) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Yield each draw's chances of all cells to be right, and wrong."""
+    """Yield each draw's probabilities that each cell is right, and wrong."""
     rng, trials = np.random.default_rng(0), posterior.trials
     right, wrong = posterior.successes, trials - posterior.successes
     kept = max(20, min(_MOST_DRAWS, _CELL_DRAWS // trials.size))

@@ -1,4 +1,4 @@
-"""How far a subject's missing answers may be off beyond what one ability explains."""
+"""Excess variance of a subject's missing answers, beyond what one ability explains."""
 
 from functools import partial
 from typing import NamedTuple
@@ -17,7 +17,7 @@ _MOST_PATTERNS = 64
 _ENOUGH = 0.5
 """Share of a pattern that a donor must have answered."""
 _PRIOR_DONORS = 20
-"""As many donors as what other patterns show counts for."""
+"""Number of donors that the evidence from other patterns counts for."""
 
 
 class _Sums(NamedTuple):
@@ -33,15 +33,15 @@ class _Sums(NamedTuple):
 
 
 def excess_factor(posterior: Posterior, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return how many times the model's variance that of each subject's missing answers is.
+    """Return the ratio of the variance of each subject's missing answers to the model's.
 
     Donors k answered (at least half of) the items M that a subject did not. Their right answers in
-    M beyond those that their other answers make expected are r = Σ_M (y - p) + B G / I, with p at
-    the ability θ̂ from all answers, B = Σ_M ∂p/∂θ, G = Σ_M ∂ℓ/∂θ and I the information of the prior
-    and of all answers but those in M: one Newton step takes M's answers out of θ̂. The model's
-    variance is V = Σ_M p(1-p) + B²/I. A trait that the items of M share adds to r² as the square of
-    their number m, to V as m: r²/V - 1 = c m by weighted least squares over donors, where all
-    patterns together count as 20 donors more, and φ = 1 + c m.
+    M minus those expected from their other answers are r = Σ_M (y - p) + B G / I, with p at the
+    ability θ̂ from all answers, B = Σ_M ∂p/∂θ, G = Σ_M ∂ℓ/∂θ and I the information of the prior and
+    of all answers but those in M: one Newton step removes M's answers from θ̂. The model's variance
+    is V = Σ_M p(1-p) + B²/I. A trait that the m items of M share adds to r² in proportion to m²,
+    while V grows with m: r²/V - 1 = c m by weighted least squares over donors, where all patterns
+    together count as 20 more donors, and φ = 1 + c m.
     """
     missing = posterior.trials == 0
     factor = np.ones(len(missing))
@@ -63,7 +63,7 @@ def excess_factor(posterior: Posterior, rng: np.random.Generator) -> NDArray[np.
 
 
 def typical_trials(posterior: Posterior) -> int:
-    """Return the trials that an unanswered item is taken to have: the median of the others."""
+    """Return the number of trials assumed for an unanswered item: the median of the others."""
     trials = posterior.trials
     return int(np.median(trials[trials > 0]))
 
@@ -71,7 +71,7 @@ def typical_trials(posterior: Posterior) -> int:
 def _excess_per_answer(
     posterior: Posterior, donors: NDArray[np.intp], masks: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], float]:
-    """Return c of each pattern, and of all of them together."""
+    """Return c for each pattern, and for all patterns together."""
     theta, a, d, *further = (
         posterior.draws(name).mean(0, dtype=np.float64).astype(np.float32)
         for name in posterior.parameters

@@ -46,11 +46,11 @@ def rank_responses(
 ) -> Run:
     """Fit the model and rank the subjects.
 
-    `source` is the file that the responses were read from, `reading` how. `start` is a posterior of
-    the same model, of an earlier state of these responses: chains start there, but for NUTS, which
-    starts better from the point estimate. `announce` is told, before sampling, about how long it
-    will take. `checkpoint` is a folder in which unfinished chains are kept, and from which they go
-    on.
+    `source` is the file that the responses were read from, `reading` the options of reading it.
+    `start` is a posterior of the same model of an earlier state of these responses: chains start
+    there, except for NUTS, which starts better from the point estimate. `announce` is called before
+    sampling with an estimate of how long it will take. `checkpoint` is a folder in which unfinished
+    chains are saved and from which they are resumed.
     """
     refuse_disconnected(responses, (reading or {}).get("facet", ()))
     asked = settings or Settings()
@@ -67,7 +67,7 @@ def rank_responses(
     settings, of_runs = heeding_runs(settings, responses, point, free=asked.model == AUTO)
     if of_runs:
         method, _ = plan(model=settings.response_model)
-    # NUTS counts each item from what its own answers say, which a posterior's mean is not.
+    # NUTS is scaled by the information at the point estimate, which a posterior mean lacks.
     init = point if start is None or method == "nuts" else start_from(start, point)
     data = facts_of(responses, source, reading)
     with timed(seconds, "posterior"):
@@ -97,7 +97,7 @@ def drawn(
     options: RunOptions,
     stamp: Mapping[str, str],
 ) -> tuple[Posterior, Settings, str]:
-    """Draw from the posterior; return it with the settings that held, and why others did not."""
+    """Draw from the posterior; return it, the settings used, and why others were dropped."""
 
     def draw(priors: Priors, init: PointEstimate | None = None) -> Posterior:
         return sample_posterior(
@@ -125,7 +125,7 @@ def _without_lengths(
     *,
     progress: bool,
 ) -> tuple[LengthGain | None, WrongLengths | None]:
-    """Return what lengths added, and what those of wrong answers changed, where they are used."""
+    """Return what lengths, and lengths of wrong answers, changed, if the model uses them."""
     gain, wrong, key = None, None, jax.random.key(settings.seed)
     if settings.response_model.lengths:
         with timed(seconds, "without lengths"):
@@ -154,7 +154,7 @@ def _beside_simpler(
     *,
     progress: bool,
 ) -> dict[str, str]:
-    """Return whether the model predicts better than the simpler one, where there is one."""
+    """Return whether the model predicts better than its simpler version, if there is one."""
     model = settings.response_model
     if model.simpler is None or not posterior.complete:
         return {}
@@ -162,7 +162,7 @@ def _beside_simpler(
         settings,
         model=model.simpler,
         priors=replace(settings.priors, guessing=None),
-        draws=min(settings.draws, -(-MOST_DRAWS // settings.chains)),  # no more are looked at
+        draws=min(settings.draws, -(-MOST_DRAWS // settings.chains)),  # no more are used
     )
     simpler = own.response_model
     with timed(seconds, simpler.title):
@@ -181,7 +181,7 @@ def _drawn_again(
     *,
     progress: bool,
 ) -> Posterior:
-    """Draw from another model of the same responses, about a point estimate or its own."""
+    """Draw from another model of the same responses, started at a point estimate or its own."""
     return sample_posterior(
         responses,
         key=key,

@@ -1,4 +1,4 @@
-"""The folder that keeps a run: written whole or not at all."""
+"""The folder of a run, written completely or not at all."""
 
 import csv
 import ctypes
@@ -64,7 +64,7 @@ _FILES = frozenset(
         "predicted_scores.csv",
     }
 )
-"""Of a ranking, or of ability profiles."""
+"""Files of a ranking, or of ability profiles."""
 _OF_DAMAGE = (OSError, EOFError, KeyError, TypeError, ValueError, BadZipFile, zlib.error)
 
 
@@ -107,7 +107,7 @@ def _groups(folder: Path) -> list[Path]:
 
 
 def write_folder(folder: Path, fill: Callable[[Path], None], *, overwrite: bool) -> None:
-    """Fill a folder beside its place, then put it there whole."""
+    """Fill a temporary folder, then move it into place as a whole."""
     check_output(folder, overwrite=overwrite)
     folder = folder.absolute()
     with saying_why(folder):
@@ -129,9 +129,9 @@ def write_folder(folder: Path, fill: Callable[[Path], None], *, overwrite: bool)
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Let two folders take each other's place at once; return False where that cannot be done.
+    """Swap two folders atomically; return False where that is not possible.
 
-    With one rename after the other, a process that is killed in between leaves nothing there.
+    With two renames in turn, a process that is killed in between would leave no folder there.
     """
     if sys.platform != "linux":
         return False
@@ -166,7 +166,7 @@ def save_run(run: Run, folder: Path, report: str) -> None:
 def write_rest(
     folder: Path, tables: Mapping[str, pd.DataFrame | None], report: str, record: Record[Any]
 ) -> None:
-    """Write what of a run is no draws: the tables that there are, its report and its record."""
+    """Write a run's files other than draws: its tables, report and record."""
     for name, table in tables.items():
         if table is not None:
             write_table(table, folder / name)
@@ -175,10 +175,10 @@ def write_rest(
 
 
 def pairs_table(pairwise: pd.DataFrame) -> pd.DataFrame:
-    """Return P(row above column) as a table to write: all pairs, or of many subjects neighbours.
+    """Return P(row above column) as a table: all pairs, or, of many subjects, neighbours.
 
-    `subject`, and a column per subject. With more than 1,000 subjects a row per pair at most 20
-    places apart: `subject`, `other` (the lower of both) and `p_above`.
+    Columns are `subject` and one per subject. With more than 1,000 subjects there is a row per pair
+    at most 20 places apart: `subject`, `other` (the lower of both) and `p_above`.
     """
     n = len(pairwise)
     if n <= _MOST_SQUARE:
@@ -231,7 +231,7 @@ def load_run(folder: Path) -> Run:
 
 
 def _judged(posterior: Posterior, record: Record[Settings]) -> Posterior:
-    """Return draws with the verdict that the record holds, if it is whole."""
+    """Return draws with the verdict from the record, if it is complete."""
     names = {field.name for field in fields(Verdict)}
     if not names <= record.diagnostics.keys():
         return posterior
@@ -240,7 +240,7 @@ def _judged(posterior: Posterior, record: Record[Settings]) -> Posterior:
 
 
 def _load_gain(path: Path, posterior: Posterior, ranking: Ranking) -> LengthGain | None:
-    """Read what lengths added; subjects are in the ranking's order, and there their own names."""
+    """Read what lengths added, with the ranking's names: CSV changes some, but not their order."""
     if not posterior.has_speeds:
         return None
     table = pd.read_csv(path).assign(subject=list(ranking.summary["subject"]))
@@ -248,7 +248,7 @@ def _load_gain(path: Path, posterior: Posterior, ranking: Ranking) -> LengthGain
 
 
 def _load_wrong(record: Record[Settings], posterior: Posterior) -> "WrongLengths | None":
-    """Read what lengths of wrong answers changed; how long these are, the draws say."""
+    """Read what lengths of wrong answers changed; the lengths themselves come from the draws."""
     if not posterior.has_wrong_lengths:
         return None
     from bayesirt.checks.predictive_gain import PredictionGain

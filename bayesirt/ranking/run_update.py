@@ -1,4 +1,4 @@
-"""A run that goes on from an earlier one, of results that have grown since."""
+"""A run that starts from an earlier one, of results that have changed since."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ from bayesirt.ranking.settings import Settings
 def update_run(
     earlier: Run, responses: Responses, settings: Settings, changes: Changes, **told: Any
 ) -> Run:
-    """Rank results again that have changed, starting from an earlier run's posterior."""
+    """Rank changed results again, starting from an earlier run's posterior."""
     run = rank_responses(responses, settings, start=earlier.posterior, **told)
     known = changes.as_json() | {
         "moves": describe_moves(by_ability(earlier.ranking.summary), run.ranking.summary),
@@ -32,16 +32,16 @@ def update_run(
 
 
 def refuse_other_model(earlier: Run, settings: Settings) -> None:
-    """Make sure that a run can go on from an earlier one."""
+    """Refuse to update a run of another model."""
     before = earlier.record.settings
-    if before.other_slopes and settings.other_slopes:  # which were taken was not the user's choice
+    if before.other_slopes and settings.other_slopes:  # the final slopes were not the user's choice
         settings = replace(settings, priors=replace(settings.priors, slopes=before.priors.slopes))
     if settings.model == AUTO:
         settings = replace(settings, model=before.model)
     was, now = (s.describe_model() for s in (before, settings))
     if was != now:
         raise ResponseError(
-            f"the run was made with {was}, so one with {now} cannot go on from it; leave out "
+            f"the run was made with {was}, so one with {now} cannot continue from it; leave out "
             f"--update and pass --overwrite to start anew"
         )
 
@@ -49,7 +49,7 @@ def refuse_other_model(earlier: Run, settings: Settings) -> None:
 def still_stands(
     earlier: Run, responses: Responses, settings: Settings, changes: Changes, sha256: str
 ) -> bool:
-    """Return whether an earlier run says all that a new one would."""
+    """Return whether a new run would give the same results as an earlier one."""
     takes_lengths = earlier.posterior.has_speeds
     was = earlier.record.settings
     if (was.scale, was.population) != (settings.scale, settings.population):
@@ -64,12 +64,12 @@ def still_stands(
 
 
 def _clusters(known: Posterior | Responses) -> dict[str, str]:
-    """Return the cluster of each subject, by name; empty where there are none."""
+    """Return the cluster of each subject, by name; empty without clusters."""
     clusters = known.clusters
     return {} if clusters is None else dict(zip(known.subjects, clusters.of_each, strict=True))
 
 
 def _costs(subjects: Sequence[str], costs: NDArray[np.float64] | None) -> dict[str, float]:
-    """Return what each subject costs, by name, where it is known."""
+    """Return the cost of each subject, by name, where it is known."""
     pairs = () if costs is None else zip(subjects, costs.tolist(), strict=True)
     return {name: cost for name, cost in pairs if cost == cost}

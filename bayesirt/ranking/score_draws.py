@@ -25,9 +25,9 @@ _LARGE = 1 << 18
 class ScoreDraws(NamedTuple):
     """Draws of each subject's score, shape (sample, subject); given answers count as they are."""
 
-    # Proportion correct of all items, missing answers by their probability.
+    # Proportion correct of all items, with probabilities in place of missing answers.
     expected: NDArray[np.float64]
-    # Proportion correct of all items, missing answers drawn: what the subject would get.
+    # Proportion correct of all items, with missing answers drawn: what the subject would get.
     realised: NDArray[np.float64]
     population: NDArray[np.float64]  # Expected proportion correct of items like these.
 
@@ -44,16 +44,16 @@ class _Missing(NamedTuple):
 def draw_scores(posterior: Posterior, *, key: Array) -> ScoreDraws:
     """Draw each subject's score.
 
-    The sum of independent answers with chances p is drawn at once, from its first three moments: μ
-    + σ z + κ (z² - 1) / (6 σ²), rounded, with κ = Σ p (1-p) (1-2p), which is within .02 of the
-    exact distribution in total variation from two answers on. An item counts as many trials as
-    items have in the median. Noise of variance (φ - 1) V is added for what answers have in common
-    beyond ability, V being the variance of the sum and φ what other subjects' answers to the same
-    items show (`excess_factor`).
+    The sum of independent answers with probabilities p is drawn at once, from its first three
+    moments: μ + σ z + κ (z² - 1) / (6 σ²), rounded, with κ = Σ p (1-p) (1-2p), which is within .02
+    of the exact distribution in total variation for two answers or more. An item counts the median
+    number of trials. Noise of variance (φ - 1) V is added for dependence of answers beyond ability,
+    where V is the variance of the sum and φ is estimated from other subjects' answers to the same
+    items (`excess_factor`).
 
     Items like these: each draw weighs items by a Dirichlet distribution with all parameters 1 (the
-    Bayesian bootstrap), the same weights for all subjects, whose differences are so paired. Chance
-    in answers that were given is part of the variance between items.
+    Bayesian bootstrap), with the same weights for all subjects, so that differences are paired.
+    Chance in given answers is part of the variance between items.
 
     Cornish, E. A., & Fisher, R. A. (1938). Moments and cumulants in the specification of
     distributions. doi:10.2307/1400905
@@ -88,16 +88,16 @@ def draw_scores(posterior: Posterior, *, key: Array) -> ScoreDraws:
 
 
 def key_of(posterior: Posterior) -> Array:
-    """Return a key that depends on the responses alone, for numbers that never change."""
+    """Return a key that depends on the responses alone, so that results are reproducible."""
     margins = [x.sum(axis) for x in (posterior.successes, posterior.trials) for axis in (0, 1)]
     return jax.random.key(crc32(np.concatenate(margins).astype("<i8").tobytes()))
 
 
 def score_ranks(draws: NDArray[np.float64]) -> dict[str, NDArray[np.int64]]:
-    """Return the place of each subject by its median rank by score, and its 90% interval.
+    """Return the place of each subject by its median rank by score, with its 90% interval.
 
     `score_rank`, `score_rank_low` and `score_rank_high`; equal scores share the best rank, and so
-    do equal medians. Intervals are wide enough to hold the place.
+    do equal medians. Intervals are wide enough to contain the place.
     """
     ranks = np.empty(draws.shape, np.int32)
     for rank, draw in zip(ranks, np.round(draws, 6), strict=True):
@@ -142,9 +142,9 @@ def _cumulants(
     missing: Bool[Array, "subject item"],
     draws: tuple[Array, ...],
 ) -> tuple[Float[Array, "sample subject"], ...]:
-    """Return sums over missing cells: of means, weighted, and of cumulants 2 and 3, by trial.
+    """Return sums over missing cells of means, weighted means, and cumulants 2 and 3, per trial.
 
-    Draws are of θ, w, a, d and more.
+    Draws are of θ, weights, a, d and further parameters.
     """
 
     def of_draw(draw: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -159,7 +159,7 @@ def _cumulants(
 def _drawn_answers(
     posterior: Posterior, rows: NDArray[np.bool_], sums: _Missing, key: Array
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the sums of drawn answers, and the part of them that no ability explains."""
+    """Return the sums of drawn answers, and the part of them that ability does not explain."""
     of_factor, of_noise, of_answers = jax.random.split(key, 3)
     factor = excess_factor(posterior, host_random(of_factor))[rows]
     n = typical_trials(posterior)

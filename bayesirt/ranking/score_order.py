@@ -1,4 +1,4 @@
-"""A ranking in the order of accuracies, and of abilities again."""
+"""Sorting a ranking by accuracy, and by ability again."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from bayesirt.ranking.subject_ranking import SCORE_RANK, Ranking
 
 
 def led_by_score(ranking: Ranking, warning: str) -> Ranking:
-    """Return a ranking in the order of accuracies, where one ability does not explain them."""
+    """Return a ranking sorted by accuracy, for answers that one ability does not explain."""
     table = ranking.summary
     order = np.lexsort((-table["expected_score"], table[SCORE_RANK[0]]))
     return replace(
@@ -24,5 +24,5 @@ def led_by_score(ranking: Ranking, warning: str) -> Ranking:
 
 
 def by_ability(summary: pd.DataFrame) -> pd.DataFrame:
-    """Return a ranking's rows in the order of abilities, whatever theirs is."""
+    """Return a ranking's rows sorted by ability, whatever their order is."""
     return summary.sort_values(["rank", "ability"], ascending=[True, False], kind="stable")

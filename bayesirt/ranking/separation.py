@@ -1,4 +1,4 @@
-"""What it takes to tell subjects apart: how large a difference shows, and how many more items."""
+"""What it takes to tell subjects apart: the detectable difference, and how many more items."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ from bayesirt.ranking.subject_ranking import Ranking
 from bayesirt.verdict import chains_of
 
 SURE = 0.95
-"""From this probability on, one subject is called surely above another."""
+"""Probability from which one subject is called certainly above another."""
 _POWER = 0.8
 _MOST = 1e6
 _DRAWS = 200
 _MOST_CELLS = 200_000_000
-"""Over all draws that the information is averaged over."""
+"""Most cells, over all draws that the information is averaged over."""
 
 
 class Differences(NamedTuple):
@@ -43,7 +43,7 @@ class Differences(NamedTuple):
 
 
 def differences(posterior: Posterior, name: str, one: int, other: int) -> Differences:
-    """Return draws of the difference of two abilities, on the scale that is reported."""
+    """Return draws of the difference of two abilities, on the reported scale."""
     draws = posterior.reported[name]
     return Differences(draws[..., one] - draws[..., other], posterior.verdict.sound)
 
@@ -72,18 +72,18 @@ about 140 more questions like these, put to both, would make it 95%.'
     difference: float  # Of their abilities, with its 90% interval.
     low: float
     high: float
-    # How many more items like these, answered by both, would make `SURE` that the first is
-    # above, if the difference is as it is estimated; 0 if that is sure now, infinite beyond a
-    # million; nan where draws are not sound. Probability and interval are then what every
-    # chain supports.
+    # How many more items like these, answered by both, would raise the probability to `SURE`,
+    # if the estimated difference is right; 0 if it is reached now, infinite beyond a million;
+    # nan if the draws are not sound. Probability and interval are then what every chain
+    # supports.
     more_items: float
 
     def to_text(self) -> str:
-        """Return who is above, how surely, and what would make it sure."""
+        """Return who is above, with what probability, and what would make it certain."""
         if isnan(self.more_items):
             return self.unsettled
         if self.more_items == 0:
-            return f"{self.now}: that is sure."
+            return f"{self.now}: that is certain."
         if isinf(self.more_items):
             return (
                 f"{self.now}; not even a million more questions like these would tell them apart."
@@ -95,36 +95,36 @@ about 140 more questions like these, put to both, would make it 95%.'
 
     @property
     def unsettled(self) -> str:
-        """That chains do not agree."""
+        """A sentence that chains do not agree."""
         names = one_line(self.first, 60), one_line(self.second, 60)
         return (
-            f"Whether {names[0]} is above {names[1]} cannot be said yet: the draws are not sound "
+            f"Whether {names[0]} is above {names[1]} is not known yet: the draws are not sound "
             f"(the probability that all chains support is {in_percent(self.p_above)})."
         )
 
     @property
     def now(self) -> str:
-        """Who is above, and how surely."""
+        """Who is above, and with what probability."""
         names = one_line(self.first, 60), one_line(self.second, 60)
         return f"{names[0]} is above {names[1]} with probability {in_percent(self.p_above)}"
 
     @property
     def seems(self) -> str:
-        """What the forecast rests on."""
+        """The assumption of the forecast."""
         return f"if they differ by as much as it seems ({self.difference:.2f}), about"
 
 
 @dataclass(frozen=True)
 class Detectable:
-    """The least difference that such results show."""
+    """The smallest difference that such results detect."""
 
-    # Two subjects that differ by so much are told apart (P above 95%) 4 times out of 5.
+    # Two subjects that differ by this much are told apart (P above 95%) 4 times out of 5.
     ability: float
     score: float  # The same as a share of all items, in the middle of the ranking.
     answers: Scale | None = None  # What answers are, if not right and wrong.
 
     def to_text(self) -> str:
-        """Return it in one sentence."""
+        """Return the difference in one sentence."""
         size = f"{100 * self.score:.1f} points of expected score"
         if not shown_score(self.answers, 0).endswith("%"):
             assert self.answers is not None
@@ -137,7 +137,7 @@ class Detectable:
 
 
 def separate(posterior: Posterior, one: str, other: str) -> Separation:
-    """Say how surely one subject is above another, and how many more items would make it sure.
+    """Compare two subjects, and estimate how many more items would make the result certain.
 
     Parameters
     ----------
@@ -156,11 +156,11 @@ def separate(posterior: Posterior, one: str, other: str) -> Separation:
 
     Notes
     -----
-    With J_s = 1 + Σ n_sj I_j(θ_s) the information on a subject, its population's included, and
-    Ī_s the mean of I_j(θ_s) over the items, k more items leave the variance of the difference
+    With J_s = 1 + Σ n_sj I_j(θ_s) the information on a subject, including that of the population,
+    and Ī_s the mean of I_j(θ_s) over the items, k more items leave the variance of the difference
     V (1/(J_1 + k Ī_1) + 1/(J_2 + k Ī_2)) / (1/J_1 + 1/J_2), where V is its posterior variance now.
-    So the part of V that is not known of the items is taken to shrink with the rest, as it does
-    where the new items are calibrated with the old ones.
+    So the part of V that is due to uncertain items is assumed to shrink with the rest, as it does
+    if the new items are calibrated with the old ones.
     """
     subjects = posterior.subjects
     for name in (one, other):
@@ -180,15 +180,15 @@ def separate(posterior: Posterior, one: str, other: str) -> Separation:
 
 
 def _nearest(name: str, names: Sequence[str]) -> str:
-    """Return a hint at names that were perhaps meant."""
+    """Return a hint with a name that was perhaps meant."""
     close = get_close_matches(name, names, 1, 0.5)
     return f"did you mean {one_line(close[0])!r}?" if close else "name one of its ranking"
 
 
 def separate_neighbours(posterior: Posterior, ranking: Ranking) -> pd.DataFrame:
-    """Say of each subject what would tell it from the next one of a ranking.
+    """Return what would tell each subject from the next one of a ranking.
 
-    One row a pair of neighbours, best first, with the attributes of `Separation`.
+    One row per pair of neighbours, best first, with the attributes of `Separation`.
     """
     subjects = posterior.subjects
     place = {name: k for k, name in enumerate(subjects)}
@@ -208,11 +208,11 @@ def separate_neighbours(posterior: Posterior, ranking: Ranking) -> pd.DataFrame:
 
 
 def least_detectable(posterior: Posterior) -> Detectable:
-    """Return the least difference that results like these show 4 times out of 5.
+    """Return the smallest difference that results like these detect 4 times out of 5.
 
-    (z.95 + z.80) times the standard deviation of the difference of two subjects' abilities, the
-    median over pairs of neighbours in the middle half; times the slope of the mean expected share
-    right at the median ability.
+    In ability it is (z.95 + z.80) times the standard deviation of the difference of two subjects'
+    abilities, the median over pairs of neighbours in the middle half. In score it is the change in
+    the mean expected proportion correct over that difference, around the median ability.
     """
     posterior = posterior.reported
     theta = posterior.theta
@@ -242,7 +242,7 @@ def _separation(
 def amount_needed(
     apart: Differences, remaining: Callable[[float], float], most: float = _MOST
 ) -> float:
-    """Return how many more items, or whatever counts, bring mean / sd to the quantile of `SURE`."""
+    """Return how many more items, or other units, raise mean / sd to the quantile of `SURE`."""
     if not apart.sound:
         return nan
     draws = apart.draws
@@ -259,7 +259,7 @@ def amount_needed(
 def subject_information(
     posterior: Posterior,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what answers tell of each subject, and what one more of the same kind would add."""
+    """Return the information on each subject, and what one more answer like these would add."""
     most = max(4, min(_DRAWS, _MOST_CELLS // posterior.trials.size))
     draws = tuple(posterior.draws(name, most) for name in posterior.parameters)
     own, added = _information_of(posterior.link, posterior.trials, draws)

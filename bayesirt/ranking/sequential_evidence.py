@@ -1,9 +1,9 @@
 """Evidence that may be looked at as often as one likes, as answers come in.
 
-For each claim somebody who doubts it offers fair bets, and the capital that betting on it has won
-is the evidence: where the claim is wrong it ever reaches 1/α with a probability of at most α, at
-whatever time one looks (Ville's inequality). Bets of several sizes share the capital, so that none
-must be chosen beforehand.
+The evidence for a claim is the capital won by betting on it, at odds that are fair if the claim is
+wrong. If it is wrong, the capital ever reaches 1/α with a probability of at most α, whenever one
+looks (Ville's inequality). Bets of several sizes share the capital, so no size needs to be chosen
+beforehand.
 
 Waudby-Smith & Ramdas (2024), doi:10.1093/jrsssb/qkad009; Howard et al. (2021),
 doi:10.1214/20-AOS1991.
@@ -25,12 +25,12 @@ from bayesirt.ranking.paired_difference import Pairs
 
 _FORMAT = 1
 _STAKES = (0.02, 0.05, 0.1, 0.2, 0.4)
-"""Of the most that a bet could lose, the shares that are staked."""
+"""Stakes as the share of the capital that a bet could lose at most."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What all looks so far say of two subjects."""
+    """The evidence of all looks so far at two subjects."""
 
     CLAIMS: ClassVar[tuple[str, ...]] = ("drop", "gain", "no drop", "no gain")
 
@@ -38,20 +38,20 @@ class Evidence:
     candidate: str
     margin: float
     sure: float  # A claim is made once the evidence for it has reached 1 / (1 - sure).
-    looks: int = 0  # At which there were new answers.
-    # By claim, what each size of bet has made of 1, on the log scale.
+    looks: int = 0  # Number of looks with new answers.
+    # By claim, the log capital that each size of bet has made of 1.
     log_capital: dict[str, list[float]] = field(
         default_factory=lambda: {claim: [0.0] * len(_STAKES) for claim in Evidence.CLAIMS}
     )
-    # By claim, the most that all bets together ever had, on the log scale.
+    # By claim, the highest log capital that all bets together ever had.
     peak: dict[str, float] = field(default_factory=lambda: dict.fromkeys(Evidence.CLAIMS, 0.0))
-    # By question, successes and trials of the baseline, then of the candidate, that were bet
-    # on.
+    # By question, the successes and trials of the baseline, then of the candidate, that were
+    # bet on.
     seen: dict[str, list[int]] = field(default_factory=dict)
-    new: int = 0  # Questions that brought new answers of both at this look.
+    new: int = 0  # Questions with new answers of both at this look.
 
     def shows(self, claim: str) -> bool:
-        """Return whether the evidence for a claim ever was enough."""
+        """Return whether the evidence for a claim was ever enough."""
         return self.peak[claim] >= -np.log1p(-self.sure)
 
     def strength(self, claim: str) -> float:
@@ -66,7 +66,7 @@ class Evidence:
         return {"looks": self.looks, "new_questions": self.new, **found}
 
     def save(self, path: Path) -> None:
-        """Write the state that the next look goes on from."""
+        """Write the state from which the next look continues."""
         state = {"format": _FORMAT, **asdict(self)}
         state.pop("new")
         write_whole(path, (json.dumps(state, ensure_ascii=False) + "\n").encode())
@@ -75,8 +75,8 @@ class Evidence:
 def look_again(before: Evidence, pairs: Pairs) -> Evidence:
     """Return the evidence after a look at all answers so far, of which each counts once.
 
-    An answer is bet on as soon as both subjects have new ones to its question: a baseline that was
-    run once cannot be compared anew with every new run of the candidate.
+    An answer is bet on once both subjects have new ones to its question: a baseline that was run
+    once cannot be compared again with every new run of the candidate.
     """
     right = np.rint(np.stack([pairs.baseline, pairs.candidate]) * pairs.trials).astype(np.int64)
     now = np.stack([right[0], pairs.trials[0], right[1], pairs.trials[1]], 1)
@@ -84,7 +84,7 @@ def look_again(before: Evidence, pairs: Pairs) -> Evidence:
     new = now - old
     if set(before.seen) - set(pairs.items) or (new < 0).any() or (new[:, ::2] > new[:, 1::2]).any():
         raise ResponseError(
-            "the state file has seen answers that are not in these results; give all answers so "
+            "the state file includes answers that are not in these results; pass all answers so "
             "far, or start with another state file"
         )
     used = (new[:, 1] > 0) & (new[:, 3] > 0)
@@ -124,7 +124,7 @@ def _won(gains: NDArray[np.float64], stakes: NDArray[np.float64]) -> NDArray[np.
 def load_evidence(
     path: Path, baseline: str, candidate: str, margin: float, sure: float
 ) -> Evidence:
-    """Return the state of earlier looks, or that before the first one."""
+    """Return the state of earlier looks, or the initial state."""
     if not path.exists():
         return Evidence(baseline, candidate, margin, sure)
     shown = one_line(str(path), 200)

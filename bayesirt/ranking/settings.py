@@ -1,4 +1,4 @@
-"""What a user chooses for a run."""
+"""The settings of a run."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ BUDGET = 120.0
 
 @dataclass(frozen=True)
 class Sampling(ABC):
-    """What a user chooses of every run: how its posterior is drawn."""
+    """Settings of every run: how its posterior is drawn."""
 
     seed: int = 0
     chains: int = 4
@@ -31,7 +31,7 @@ class Sampling(ABC):
 
     @property
     def run_options(self) -> "RunOptions":
-        """How its posterior is drawn."""
+        """Options for drawing the posterior."""
         from bayesirt.inference.options import RunOptions
 
         return RunOptions(
@@ -48,34 +48,34 @@ class Sampling(ABC):
 
 @dataclass(frozen=True)
 class Settings(Sampling):
-    """What a user chooses.
+    """The settings of a ranking.
 
     Attributes
     ----------
     seed : int
     chains, draws : int
     warmup : int
-        Of each chain; 0 stands for 250, and for 1000 of NUTS, which is tuned in it.
+        Warm-up of each chain; 0 stands for 250, or for 1000 with NUTS, which adapts during warm-up.
     target_accept : float
     budget : float
-        Seconds in which chains go on until abilities have converged; half of the draws do, or some
-        more, where everything has converged by then.
+        Seconds for which chains may continue until abilities have converged. They end after half of
+        the draws, or some more, if everything has converged by then.
     priors : Priors
     point : {"auto", "cbmm", "em", "joint_map", "spectral"}
         The point estimator that the sampler starts from.
     engine : {"auto", "nuts", "blocked", "laplace"}
     model : {"auto", "2pl", "3pl", "repeats", "graded", "continuous", "normal", "lart"}
-        The 3PL allows for guessing, the model of repeats for runs of a question that go together;
-        LaRT takes lengths of responses too. ``"auto"`` is the 2PL for right and wrong answers, or
-        where runs go together the model of repeats, and else what the answers are.
+        The 3PL allows for guessing, the model of repeats for dependent runs of a question; LaRT
+        also uses the lengths of responses. ``"auto"`` is the 2PL for right and wrong answers, or
+        the model of repeats if runs are dependent, and otherwise the model for the kind of answers.
     wrong_lengths : bool
-        Give LaRT's wrong answers lengths of their own, and compare with plain LaRT.
+        Model the lengths of wrong answers separately in LaRT, and compare with plain LaRT.
     scale : tuple of (str, float)
-        Anchors of a scale of the user's own: subjects and their values.
+        Anchors of a user-defined scale: subjects and their values.
     population : bool
-        Tell the expected score over items like these too.
+        Also report the expected score over items like these.
     other_slopes : bool
-        Where slopes do not converge, let every item count the same.
+        If slopes do not converge, let every item count the same.
     checked : bool
         True if these settings were checked when they were stored.
     """
@@ -106,15 +106,15 @@ class Settings(Sampling):
     def explained(
         self, responses: "Responses", facets: Sequence[str] = (), factors: Sequence[str] = ()
     ) -> "Settings":
-        """Return settings with effects of facets and factors, once sure that all can be learned.
+        """Return settings with effects of facets and factors, if all of them can be estimated.
 
         Parameters
         ----------
         responses : Responses
         facets : sequence of str
-            Columns that differed between answers to one question, as `read_responses` took them.
+            Columns that differ between answers to one question, as passed to `read_responses`.
         factors : sequence of str
-            Columns of what subjects are made of.
+            Columns that describe what subjects are made of.
 
         Returns
         -------
@@ -123,7 +123,7 @@ class Settings(Sampling):
         Raises
         ------
         ResponseError
-            If a column is not there, or explains nothing.
+            If a column is missing, or explains nothing.
         """
         from bayesirt.data.difficulty import design_of
         from bayesirt.data.facets import ability_by, explained_by, groups_of, together
@@ -131,7 +131,7 @@ class Settings(Sampling):
         formula = explained_by(responses, facets, self.priors.difficulty)
         ability = ability_by(factors, self.priors.ability)
         groups = self.priors.groups
-        if not (groups or responses.clusters):  # which groups do not go with
+        if not (groups or responses.clusters):  # groups cannot be combined with these
             groups = together(responses, facets)
         design_of(formula, responses.item_metadata)
         if groups:
@@ -155,7 +155,7 @@ class Settings(Sampling):
 
     @classmethod
     def stored(cls, values: dict[str, Any]) -> "Settings":
-        """Take settings that were written down."""
+        """Return settings from their stored values."""
         scale = tuple((name, value) for name, value in values.get("scale", ()))
         priors = Priors(**values["priors"])
         return cls(**values | {"priors": priors, "scale": scale}, checked=True)

@@ -35,7 +35,7 @@ ERROR_LAWS = {
 }
 """By mask: cells missing at random, or abler subjects meeting harder items.
 
-Made by ``bayesirt study sparse --seed 0`` (laws.csv), which a test does again with fewer suites.
+Made by ``bayesirt study sparse --seed 0`` (laws.csv), which a test repeats with fewer suites.
 """
 
 STUDIED = {
@@ -50,7 +50,7 @@ STUDIED = {
 
 @dataclass(frozen=True)
 class AverageRule:
-    """What coverage and difficulties say of the simple average, before there is a posterior."""
+    """The rule on coverage and difficulties for the simple average, before there is a posterior."""
 
     coverage: float  # C, the share of cells that were observed.
     # D = max b - min b over items, from a fit, in standard deviations of the abilities; nan
@@ -72,12 +72,12 @@ class AverageRule:
 
     @property
     def full(self) -> bool:
-        """True if everybody met the same items, so that no average had easier ones."""
+        """True if all subjects answered the same items, so that no average is over easier ones."""
         return self.coverage == 1
 
     @property
     def adequate(self) -> bool:
-        """True if all cells were observed, or nearly all and items are alike."""
+        """True if all cells were observed, or nearly all and items are similarly difficult."""
         nearly = self.coverage > _FULL_COVERAGE and self.difficulty_gap <= _SMALL_GAP
         return self.full or nearly
 
@@ -89,7 +89,7 @@ class AverageRule:
         own = (
             (self.n_subjects, f"{self.n_subjects:,} subjects"),
             (self.n_items, f"{self.n_items:,} items"),
-            (self.trials, f"{trials} a cell"),
+            (self.trials, f"{trials} per cell"),
             (self.sparsity, f"S = {self.sparsity:.2f}"),
             (self.difficulty_gap, gap),
         )
@@ -139,7 +139,7 @@ class AverageRule:
         if expected is None:
             return (
                 f"Our rule for the expected error was fitted to suites of 10 x 10 with 100 trials "
-                f"a cell, and not tested at {', '.join(self.unstudied)}. {self.advice}"
+                f"per cell, and not tested at {', '.join(self.unstudied)}. {self.advice}"
             )
         return (
             f"Expected ranking error 1 - rho of the average: {expected['random']:.2f} if cells "
@@ -154,33 +154,33 @@ class AverageCheck(AverageRule):
 
     # Subjects none of whose (perhaps tied) ranks by accuracy lies in their 90% rank interval.
     n_misplaced: int
-    most_misplaced: str  # What happens to the worst of them, in words; empty if there is none.
-    # False if one ability does not explain the answers, so that it is no judge of averages.
+    most_misplaced: str  # Ranks of the worst of them, in words; empty if there is none.
+    # False if one ability does not explain the answers, so that it cannot judge averages.
     one_ability: bool = True
-    sound: bool = True  # False if the draws are not sound, which are no judge either.
+    sound: bool = True  # False if the draws are not sound, which cannot judge either.
 
     @property
     def adequate(self) -> bool:
-        """True if averages do by the rule, and no subject is misplaced."""
+        """True if averages are adequate by the rule, and no subject is misplaced."""
         return super().adequate and self.n_misplaced == 0
 
     @property
     def advice(self) -> str:
         """One sentence on what to report."""
         if not self.sound:
-            return "Do first what the verdict says."
+            return "Follow the verdict first."
         if not self.one_ability:
             return "Rank by accuracy, with its own intervals, and not by ability."
         if self.full and not self.adequate:
             return (
-                "Report both: accuracy weighs all questions alike, ability weighs those more that "
-                "discriminate sharply."
+                "Report both: accuracy weighs all questions alike, ability gives more weight to "
+                "those that discriminate sharply."
             )
         return super().advice
 
     @property
     def found(self) -> str:
-        """What was found of the average, without figures and advice."""
+        """The finding on the average, without figures and advice."""
         subjects = counted(self.n_misplaced, "subject")
         if not self.sound:
             return "The simple average cannot be judged by draws that are not sound"
@@ -204,9 +204,9 @@ class AverageCheck(AverageRule):
 def average_rule(responses: Responses) -> AverageRule | None:
     """Apply the decision rule to a joint MAP estimate, before there is a posterior.
 
-    None where groups have nothing in common, and of answers that are not right or wrong, for which
-    there is no rule. Joint MAP has a prior on difficulties. Without one the gap would be the
-    difficulty of whichever item tells least.
+    None if groups have nothing in common, and for answers that are not right or wrong, for which
+    there is no rule. Joint MAP has a prior on difficulties; without one, the gap would be set by
+    the least informative item.
     """
     if len(responses.components()) > 1 or responses.scale is not None:
         return None
@@ -222,7 +222,7 @@ def average_rule(responses: Responses) -> AverageRule | None:
 
 
 def check_average(summary: pd.DataFrame, posterior: Posterior) -> AverageCheck:
-    """Compare ranks by accuracy with ranks by ability, of a ranking's summary with both."""
+    """Compare ranks by accuracy with ranks by ability, given a ranking's summary with both."""
     last_of_tie = (-summary["accuracy"]).rank(method="max")
     below = summary["rank_low"] - last_of_tie
     above = summary["rank_by_accuracy"] - summary["rank_high"]
@@ -231,7 +231,7 @@ def check_average(summary: pd.DataFrame, posterior: Posterior) -> AverageCheck:
     if distance.max() > 0:
         row = summary.loc[distance.idxmax()]
         words = (
-            f"Most of all {one_line(row['subject'])}: {row['rank_by_accuracy']} by "
+            f"Most misplaced is {one_line(row['subject'])}: {row['rank_by_accuracy']} by "
             f"{score_name(posterior.answers)}, "
             f"{row['rank']} ({row['rank_low']} to {row['rank_high']}) by ability."
         )
@@ -250,7 +250,7 @@ def check_average(summary: pd.DataFrame, posterior: Posterior) -> AverageCheck:
 
 
 def difficulty_gap(b: NDArray[np.floating], a: NDArray[np.floating]) -> float:
-    """Return D, the range of the difficulties; an item that hardly tells subjects apart has none.
+    """Return D, the range of the difficulties, without items that hardly tell subjects apart.
 
     Kang 2026, equation (2), on fitted difficulties rather than raw rates.
 

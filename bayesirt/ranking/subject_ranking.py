@@ -20,7 +20,7 @@ from bayesirt.ranking.simple_averages import AverageCheck, check_average
 from bayesirt.verdict import chains_of
 
 TOP = (3, 10)
-"""Of which best few the probability to be among them is told."""
+"""Values of k for which the probability of being among the best k is reported."""
 SCORE_RANK = ("score_rank", "score_rank_low", "score_rank_high")
 """Columns with the rank by accuracy and its 90% interval."""
 _ROWS_AT_ONCE = 128
@@ -28,39 +28,38 @@ _ROWS_AT_ONCE = 128
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ranking:
-    """Who is how good, and how sure that is.
+    """A ranking of subjects, with its uncertainty.
 
     Attributes
     ----------
     summary : DataFrame
-        One row a subject, best first. `rank` is the place by posterior median ranks, the same
-        for subjects with the same answers, and in its interval; ``_low`` and ``_high`` bound 90%
-        intervals;
-        `rank_set_low` and `rank_set_high` hold for all subjects at once; subjects of one `tier`
-        cannot be told from its first. `expected_score` is the expected proportion correct of all
-        items, and its interval holds the score that the subject would get: answers that it gave are
-        kept, missing ones drawn. `score_rank` is the rank by the expected score over items like
-        these, the ranking by accuracy with its own intervals. Clusters add `cluster`, an anchored
-        scale `scale`, answers with lengths their mean `length`, with costs their mean `cost`, LaRT
-        `speed`.
+        One row per subject, best first. `rank` is the place by posterior median ranks, the same
+        for subjects with the same answers, and lies in its interval; ``_low`` and ``_high`` bound
+        90% intervals; `rank_set_low` and `rank_set_high` hold for all subjects simultaneously;
+        subjects of a `tier` are statistically tied with its first. `expected_score` is the expected
+        proportion correct of all items; its interval is for the score that the subject would get,
+        with given answers kept and missing ones drawn. `score_rank` is the rank by the expected
+        score over items like these: the ranking by accuracy, with its own intervals. Clusters add
+        `cluster`, an anchored scale `scale`, lengths and costs the mean `length` and `cost` of an
+        answer, and LaRT `speed`.
     pairwise : DataFrame
         P(row above column), in the order of the summary.
     rank_probabilities : float array, shape (subject, rank)
-        P(subject has rank r), in the order of the summary; rows need not add up to 1 where draws
+        P(subject has rank r), in the order of the summary; rows need not add up to 1 if the draws
         are not sound.
     average : AverageCheck
-        Whether the simple average would have done.
+        Whether the simple average would have been adequate.
     warnings : tuple of str
-        Sentences that come before anything else: why draws are not sound, and that one ability
-        does not explain the answers.
+        Sentences to show before anything else: why draws are not sound, or that one ability does
+        not explain the answers.
     sound : bool
         False if the draws are not sound. Probabilities and intervals of ranks are then only what
         every chain supports (`bayesirt.ranking.chain_bounds`).
     by_score : bool
-        True if rows are in the order of accuracies, because one ability does not explain them.
+        True if rows are sorted by accuracy, because one ability does not explain the answers.
     answers : Scale or None
-        What answers are, if not right and wrong: accuracy and scores are then shares of the way
-        from the lowest score to the highest, and `table` has them in their own unit.
+        Scale of the answers, if they are not right and wrong: accuracy and scores are then shares
+        of the range from the lowest score to the highest, and `table` has them in their own unit.
     """
 
     summary: pd.DataFrame
@@ -74,11 +73,11 @@ class Ranking:
 
     @property
     def score(self) -> str:
-        """What the mean of a subject's answers is called."""
+        """The name of the mean of a subject's answers."""
         return score_name(self.answers)
 
     def shown(self, share: float) -> str:
-        """Return a share of the full score as people read it."""
+        """Return a share of the full score as text."""
         return shown_score(self.answers, share)
 
     @property
@@ -127,7 +126,7 @@ def rank_subjects(
     ----------
     posterior : Posterior
     scale : mapping of str to float, optional
-        Anchors: one subject or two, and the values that they have on a scale of your own.
+        Anchors: one or two subjects, and their values on a scale of your own.
     population : bool
         Add `population_score`, the expected score over items like these, with its interval.
 
@@ -177,7 +176,7 @@ def rank_subjects(
 
 
 def ranking_of(summary: pd.DataFrame, posterior: Posterior) -> Ranking:
-    """Return the ranking of a posterior, the best first, whose summary is known."""
+    """Return the ranking of a posterior whose summary is known, best first."""
     posterior = posterior.reported
     order = pd.Index(posterior.subjects).get_indexer(pd.Index(summary["subject"]))
     return _with_pairs(summary, posterior, order, ranks_of_draws(posterior.theta)[:, order])
@@ -210,9 +209,9 @@ def _with_pairs(
 
 
 def equal_answers(posterior: Posterior) -> NDArray[np.intp]:
-    """Return a number for each subject, the same for those of whom the model sees the same.
+    """Return a number for each subject, the same for subjects with the same data.
 
-    Their posteriors are equal, and differ between draws by chance alone.
+    Their posteriors are equal, and their draws differ by chance alone.
     """
     if posterior.has_speeds or posterior.clusters is not None:
         return np.arange(len(posterior.subjects))
@@ -228,7 +227,7 @@ def best_first(
 ) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
     """Return the order by median rank, then by mean, and the ranks of draws in this order.
 
-    Subjects that are `alike` have one median, the mean of theirs.
+    Subjects that are `alike` share the mean of their medians.
     """
     ranks = ranks_of_draws(theta)
     middle = (len(ranks) - 1) // 2
@@ -253,10 +252,10 @@ def ability_columns(theta: NDArray[np.floating]) -> dict[str, NDArray[np.float64
 def rank_columns(
     theta: NDArray[np.floating], ranks: NDArray[np.int32], alike: NDArray[np.intp] | None = None
 ) -> dict[str, NDArray[np.generic]]:
-    """Return each one's rank with its intervals, chances to be on top, and tier.
+    """Return each subject's rank with its intervals, probabilities of the top ranks, and tier.
 
-    As `Ranking.summary` describes them. Where many cannot be told apart, all have ranks in the
-    middle; their intervals are then wide enough to hold their place too.
+    `Ranking.summary` describes the columns. If many subjects are tied, all have median ranks in the
+    middle; their intervals are then wide enough to contain their place too.
     """
     sure = surely_above(theta, LEVEL)
     low, rank, high = np.quantile(ranks, LOW_MIDDLE_HIGH, axis=0, method="inverted_cdf")
@@ -293,7 +292,7 @@ def _scores(
 
 
 def places(median: NDArray[np.generic]) -> NDArray[np.int64]:
-    """Return places by median ranks: subjects with the same median share the best of theirs.
+    """Return places by median ranks: subjects with the same median share the best place.
 
     >>> places(np.array([3, 4, 4, 6]))
     array([1, 2, 2, 4])
@@ -312,7 +311,7 @@ def columns_of_chain(
 def _on_scale(
     posterior: Posterior, order: NDArray[np.intp], scale: Mapping[str, float] | None
 ) -> dict[str, NDArray[np.float64]]:
-    """Return each subject's value on an anchored scale with its interval, where there is one."""
+    """Return each subject's value on an anchored scale with its interval, if there is one."""
     if not scale:
         return {}
     intercept, slope = line_through(posterior, scale)
@@ -320,7 +319,7 @@ def _on_scale(
 
 
 def _clusters(posterior: Posterior, order: NDArray[np.intp]) -> dict[str, NDArray[np.object_]]:
-    """Return the cluster of each subject, where they come in clusters."""
+    """Return the cluster of each subject, if they come in clusters."""
     clusters = posterior.clusters
     return {} if clusters is None else {"cluster": np.asarray(clusters.of_each, object)[order]}
 
@@ -328,13 +327,13 @@ def _clusters(posterior: Posterior, order: NDArray[np.intp]) -> dict[str, NDArra
 def _lengths_and_costs(
     posterior: Posterior, order: NDArray[np.intp]
 ) -> dict[str, NDArray[np.float64]]:
-    """Return the mean length and cost of each subject's answers, where they have any."""
+    """Return the mean length and cost of each subject's answers, if recorded."""
     means = {"length": posterior.mean_lengths, "cost": posterior.mean_costs}
     return {name: mean[order] for name, mean in means.items() if mean is not None}
 
 
 def _speeds(posterior: Posterior, order: NDArray[np.intp]) -> dict[str, NDArray[np.float64]]:
-    """Return each subject's speed with its interval, where the model has speeds."""
+    """Return each subject's speed with its interval, if the model has speeds."""
     if not posterior.has_speeds:
         return {}
     return mean_and_ends("speed", posterior.draws("tau")[:, order])

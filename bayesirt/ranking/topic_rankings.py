@@ -28,21 +28,21 @@ class TopicRankings:
     by: str  # The column of topics.
     rankings: dict[str, Ranking]  # By topic, each from a fit to the answers to its items alone.
     n_items: dict[str, int]
-    # One row a topic and subject that answered items of every topic whose draws are sound:
-    # `gain`, its ability in the topic less the mean of its abilities in the other topics, in
+    # One row per topic and subject, of subjects that answered items of every topic with sound
+    # draws: `gain`, the ability in the topic minus the mean of the abilities in the others, in
     # standard deviations of these subjects, with its 90% interval; `rank_there` and
-    # `rank_elsewhere`, its median ranks among them in the topic and by that mean, with 90%
-    # intervals; `certain`, "gains" or "loses" where the gain is not zero, all topics and
-    # subjects together at 90%, and else empty.
+    # `rank_elsewhere`, the median ranks among them in the topic and by that mean, with 90%
+    # intervals; `certain`, "gains" or "loses" if the gain is not zero (simultaneous 90% over
+    # all topics and subjects), else empty.
     gains: pd.DataFrame
-    notes: tuple[str, ...] = ()  # Why topics or items are left out, a sentence each.
+    notes: tuple[str, ...] = ()  # Why topics or items are left out, one sentence each.
 
     def __repr__(self) -> str:
         return f"<TopicRankings by {self.by}: {len(self.rankings)} topics>"
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row a topic and subject, best first in each: as `Ranking.table`, and its gain."""
+        """One row per topic and subject, best first in each: `Ranking.table` and the gain."""
         parts = [
             ranking.table.assign(topic=topic, n_topic_items=self.n_items[topic])
             for topic, ranking in self.rankings.items()
@@ -53,20 +53,20 @@ class TopicRankings:
         return whole[[*first, *(name for name in whole if name not in first)]]
 
     def named(self, topic: str, certain: str) -> list[str]:
-        """Return who certainly gains, or loses, in a topic; those who do most first."""
+        """Return who certainly gains, or loses, in a topic, most first."""
         rows = self.gains[(self.gains["topic"] == topic) & (self.gains["certain"] == certain)]
         order = rows["gain"].abs().sort_values(ascending=False, kind="stable").index
         return [str(name) for name in rows.loc[order, "subject"]]
 
     def to_text(self) -> str:
-        """Return who gains or loses by topic, and what was left out, a sentence each."""
+        """Return who gains or loses by topic, and what was left out."""
         return " ".join([self._gains_in_words(), *self._undecided(), *self.notes])
 
     def _gains_in_words(self) -> str:
         sure = self.gains[self.gains["certain"] != ""]
         if not len(sure):
             if self.gains.empty:
-                return "Who gains or loses by topic cannot be told."
+                return "Gains and losses by topic are not known."
             return "No subject certainly gains or loses by topic."
         if self.gains["topic"].nunique() == 2:  # a loss in one is a gain in the other
             sure = sure[sure["certain"] == GAINS]
@@ -74,7 +74,7 @@ class TopicRankings:
         said = [_in_words(row) for row in sure.loc[order[:_MOST_NAMED]].to_dict("records")]
         more = len(sure) - len(said)
         rest = f"; and {more:,} more" if more else ""
-        return f"Certain at 90%, all topics and subjects together: {'; '.join(said)}{rest}."
+        return f"Certain (simultaneous 90% over all topics): {'; '.join(said)}{rest}."
 
     def _undecided(self) -> list[str]:
         """Return a sentence for topics whose items tell nobody apart."""
@@ -104,10 +104,10 @@ def gains_by_topic(
 
     `theta` has draws of abilities by topic, shape (sample, subject), from fits to answers that no
     two topics share: given the subjects' abilities these are independent, and so are the draws,
-    each standardised among the subjects that all topics have. A subject is taken to have any
-    ability in a topic whatever it has in others, so that intervals are on the wide side where
-    abilities go together. All topics and subjects are judged at once: with c the 90% quantile over
-    draws of max |δ - mean δ| / sd δ, a gain δ is certain if its mean is more than c sd from 0.
+    each standardised among the subjects that all topics have. A subject's ability in a topic is
+    assumed to be unrelated to its others, so intervals are rather wide if abilities are correlated.
+    All topics and subjects are judged at once: with c the 90% quantile over draws of
+    max |δ - mean δ| / sd δ, a gain δ is certain if its mean is more than c sd from 0.
     """
     common = sorted(set.intersection(*map(set, subjects.values()))) if len(subjects) > 1 else []
     if len(common) < 2:

@@ -1,4 +1,4 @@
-"""In how many draws ranks are before others, for squares of many pairs."""
+"""Counts of draws in which one subject ranks before another, for squares of many pairs."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from jaxtyping import Array, Int
 def wins_of_square(
     one: Int[Array, "draw subject"], other: Int[Array, "draw subject"]
 ) -> Int[Array, "subject subject"]:
-    """Return in how many draws ranks of one block are before those of another."""
+    """Return in how many draws each rank of one block is before each rank of another."""
 
     def add(wins: Array, draw: tuple[Array, Array]) -> tuple[Array, None]:
         return wins + (draw[0][:, None] < draw[1]).astype(wins.dtype), None

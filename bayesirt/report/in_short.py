@@ -30,7 +30,7 @@ def _best_by_score(run: Run) -> str:
     tied = int((table[SCORE_RANK[1]] <= 1).sum())
     others = f" {tied} of {len(table)} may be first." if tied > 1 else ""
     return (
-        f"By {run.ranking.score}, {one_line(str(first['subject']), 60)} ranks {rank} "
+        f"By {run.ranking.score}, {one_line(str(first['subject']), 60)} ranks number {rank} "
         f"(90% interval: {low} to {high}).{others}"
     )
 

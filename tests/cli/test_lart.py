@@ -79,8 +79,8 @@ def test_the_run_holds_the_truth_and_says_what_lengths_add(ranked: Ranked):
     assert "narrower, and" in gain.to_text()
     table = gain.summary.assign(sd_without=lambda t: t["sd"], rank_without=lambda t: t["rank"])
     text = LengthGain(table, (-0.1, 0.0, 0.1)).to_text()
-    assert "which way is not sure" in text
-    assert text.endswith("hardly narrower, and 0 of 60 ranks move.")
+    assert "the direction is uncertain" in text
+    assert text.endswith("hardly narrow the intervals, and 0 of 60 ranks move.")
     assert "the abler are quicker" in LengthGain(table, (0.1, 0.2, 0.3)).to_text()
 
 

@@ -46,7 +46,7 @@ def test_check_says_where_the_surface_does_not_reach(cli: Cli, tmp_path: Path):
     results = write_suite(tmp_path / "r.csv", 1)
     facts = json.loads(cli("check", results, "--json").out)
     assert facts["expected ranking error"] is None
-    assert "and not tested at 1 trial a cell. " in facts["average"]
+    assert "and not tested at 1 trial per cell. " in facts["average"]
     assert ADVICE in facts["average"]
 
 

@@ -49,7 +49,7 @@ def test_without_anchors_there_is_no_scale(posterior: Posterior):
         ({"nobody": 1}, "the anchor 'nobody' is not a subject"),
         ({"low": 1, "mid": 2, "high": 3}, "one anchor or two, got 3"),
         ({"low": float("inf")}, "'low' needs a number"),
-        ({"low": 1, "high": 1}, "both anchors have one value"),
+        ({"low": 1, "high": 1}, "both anchors have the same value"),
     ],
 )
 def test_what_cannot_be_a_scale_is_refused_without_draws(anchors: dict[str, float], sentence: str):
@@ -59,5 +59,5 @@ def test_what_cannot_be_a_scale_is_refused_without_draws(anchors: dict[str, floa
 
 @pytest.mark.parametrize("anchors", [{"high": 1, "low": 2}, {"twin": 1, "high": 2}])
 def test_anchors_must_surely_be_apart(posterior: Posterior, anchors: dict[str, float]):
-    with pytest.raises(ResponseError, match="take anchors that are surely apart"):
+    with pytest.raises(ResponseError, match="take anchors that clearly differ"):
         line_through(posterior, anchors)

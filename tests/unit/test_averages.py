@@ -82,7 +82,7 @@ def test_most_misplaced_subject_is_named():
     assert check.n_misplaced == 4
     assert not check.adequate
     # s0 is third by accuracy and surely first: two ranks away, as far as s3.
-    assert check.most_misplaced == "Most of all s0: 3 by accuracy, 1 (1 to 1) by ability."
+    assert check.most_misplaced == "Most misplaced is s0: 3 by accuracy, 1 (1 to 1) by ability."
     assert "misleads for 4 subjects" in check.to_text()
     assert f" {check.most_misplaced} Our rule for the expected error" in check.to_text()
     assert check.to_text().endswith(" Rank by ability, and report the simple average beside it.")
@@ -120,7 +120,7 @@ def test_paper_002_shows_in_a_made_up_suite():
 def test_draws_that_are_not_sound_judge_no_average():
     check = replace(check_average(AGREES, posterior_with([0, 0.5, 1, 1.5], FULL)), sound=False)
     assert "cannot be judged by draws that are not sound" in check.to_text()
-    assert check.to_text().endswith("Do first what the verdict says.")
+    assert check.to_text().endswith("Follow the verdict first.")
     assert "Rank by" not in check.to_text()
 
 
@@ -149,8 +149,8 @@ def test_the_expected_error_is_read_off_the_surface():
     [
         ({"n_subjects": 1200}, "1,200 subjects"),
         ({"n_items": 6}, "6 items"),
-        ({"trials": 1}, "1 trial a cell"),
-        ({"trials": 21}, "21 trials a cell"),
+        ({"trials": 1}, "1 trial per cell"),
+        ({"trials": 21}, "21 trials per cell"),
         ({"coverage": 0.25}, "S = 0.75"),
         ({"difficulty_gap": 4.5}, "D = 4.5"),
         ({"difficulty_gap": float("nan")}, "an unknown D"),
@@ -174,16 +174,16 @@ def test_rule_and_check_speak_with_one_voice():
     check = AverageCheck(0.5, 2.0, 10, 10, 100, 0, "")
     assert check.to_text().startswith("The simple average gives the same ranking here, within its")
     assert check.to_text().split("S x D = 1.00. ")[1] in STUDIED_RULE.to_text()
-    misplaced = AverageCheck(0.96, 1.0, 10, 10, 100, 1, "Most of all s.")
+    misplaced = AverageCheck(0.96, 1.0, 10, 10, 100, 1, "Most misplaced is s.")
     assert not misplaced.adequate
     assert AverageRule(0.96, 1.0, 10, 10, 100).adequate
     assert "misleads for 1 subject: " in misplaced.to_text()
 
 
 def test_an_ability_that_explains_nothing_does_not_judge_averages():
-    check = AverageCheck(0.9, 3.0, 10, 10, 100, 4, "Most of all s.", one_ability=False)
+    check = AverageCheck(0.9, 3.0, 10, 10, 100, 4, "Most misplaced is s.", one_ability=False)
     assert "Rank by ability" not in check.to_text()
-    assert "Most of all" not in check.to_text()
+    assert "Most misplaced is" not in check.to_text()
     assert check.to_text().endswith("Rank by accuracy, with its own intervals, and not by ability.")
 
 

@@ -78,16 +78,16 @@ def ranking_of(names: str) -> pd.DataFrame:
 def test_moves_leave_new_subjects_and_gone_ones_out():
     assert describe_moves(ranking_of("abcde"), ranking_of("abxde")) == (
         "New: x at rank 3 (3 to 4). Zero is the mean ability of the subjects ranked, which has "
-        "changed with them: those who stayed moved by +0.00 on average. The order of the others is "
-        "as it was."
+        "changed with them: those that stayed moved by +0.00 on average. The order of the others is "
+        "unchanged."
     )
     assert describe_moves(ranking_of("abcd"), ranking_of("dabc")) == (
-        "Of the others 4 of 4 have another place, farthest d (3 up)."
+        "Of the others, 4 of 4 changed places, the farthest move is d (3 up)."
     )
     many = describe_moves(ranking_of("a"), ranking_of("wxyza"))
     assert many.startswith("New: w at rank 1 (1 to 2), x at rank 2 (2 to 3), y at rank 3 (3 to 4)")
     assert "and 1 more." in many
-    assert "those who stayed moved by -4.00 on average" in many
+    assert "those that stayed moved by -4.00 on average" in many
 
 
 def test_hostile_names_stay_in_their_line():

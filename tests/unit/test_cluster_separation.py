@@ -66,7 +66,7 @@ def test_more_of_either_shrinks_the_difference_as_information_adds_up():
 def test_words_name_what_helps():
     found = ClusterSeparation("x", "y", 0.83, 0.31, -0.2, 0.8, 140, 3)
     assert "about 140 more questions like these, put to all of theirs, or 3 more" in found.to_text()
-    assert replace(found, more_items=0).to_text().endswith("that is sure.")
+    assert replace(found, more_items=0).to_text().endswith("that is certain.")
     assert "more questions alone would not" in replace(found, more_items=inf).to_text()
     never = replace(found, more_items=inf, more_subjects=inf).to_text()
     assert never.endswith("not even ten thousand more subjects of each would tell them apart.")

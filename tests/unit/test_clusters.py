@@ -243,11 +243,11 @@ def test_clusters_are_ranked_once_each(posterior: Posterior):
     assert table["rank_high"].max() <= 10
     assert ranking.icc_low < ranking.icc < ranking.icc_high
     assert ranking.icc > 0.6
-    assert ranking.to_text().startswith("Which of 10 clusters is best cannot be said yet")
+    assert ranking.to_text().startswith("Which of 10 clusters is best is not known yet")
     text = replace(ranking, sound=True).to_text()
     first = table.iloc[0]
     best = in_percent(first["p_best"])
-    assert text.startswith(f"Of 10 clusters {first['cluster']} is best with probability {best}")
+    assert text.startswith(f"Of 10 clusters, {first['cluster']} is best with probability {best}")
     assert "of the variance of abilities lies between clusters" in text
 
 

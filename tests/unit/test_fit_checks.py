@@ -438,5 +438,5 @@ def test_an_interrupted_check_loses_nothing(small_run, monkeypatch):
     run = small_run.with_fit()
     assert run.fit is None
     assert run.posterior is small_run.posterior
-    assert "was not checked: that was interrupted" in run.record.diagnostics["fit"]
+    assert "was not checked: the check was interrupted" in run.record.diagnostics["fit"]
     assert run.record.diagnostics["fit"] in render_report(run)

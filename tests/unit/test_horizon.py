@@ -95,7 +95,7 @@ def test_minutes_with_errors_lead_to_the_same_line():
         assert spread(allowed, name) == pytest.approx(spread(exact, name), rel=0.15)
     assert naive.explained < exact.explained - 0.1
     assert allowed.explained == pytest.approx(exact.explained, abs=0.07)
-    with pytest.raises(ResponseError, match="leaves nothing to go by"):
+    with pytest.raises(ResponseError, match="leaves too little signal"):
         horizons(posterior, measured, error=3.0)
 
 
@@ -107,7 +107,7 @@ def test_minutes_with_errors_lead_to_the_same_line():
         (lambda x: x.astype(object).mask(x.index == "item 3", "long"), "got 'long'"),
         (lambda x: pd.concat([x, x.head(1)]), "'item 1' has minutes twice"),
         (lambda x: 0 * x + 5, "the same minutes"),
-        (lambda x: x[::-1].set_axis(x.index), "longer tasks are not surely harder"),
+        (lambda x: x[::-1].set_axis(x.index), "longer tasks are not clearly harder"),
     ],
 )
 def test_minutes_that_give_no_horizon_are_refused(change, said):
@@ -119,7 +119,10 @@ def test_minutes_that_give_no_horizon_are_refused(change, said):
 
 @pytest.mark.parametrize(
     ("dates", "said"),
-    [(["2024-01-01", "soon"], "'soon' is no date"), (["2024-01-01"] * 2, "2 subjects have dates")],
+    [
+        (["2024-01-01", "soon"], "'soon' is not a date"),
+        (["2024-01-01"] * 2, "2 subjects have dates"),
+    ],
 )
 def test_dates_that_tell_nothing_are_refused(dates, said):
     posterior = some_draws()

@@ -50,7 +50,7 @@ def test_nothing_is_called_certain(small_run: Run):
 def test_a_void_ranking_says_so_first_and_names_nobody(small_run: Run):
     run = with_columns(small_run, p_best=np.array([1.0, *[0.0] * 29]))
     void = replace(run, ranking=replace(run.ranking, warnings=("Void.",), sound=False))
-    assert in_short(void) == ["Void.", "Who is best cannot be said yet."]
+    assert in_short(void) == ["Void.", "It is too early to say who is best."]
 
 
 def test_accuracy_leads_where_one_ability_does_not_explain_the_answers(small_run: Run):
@@ -60,5 +60,5 @@ def test_accuracy_leads_where_one_ability_does_not_explain_the_answers(small_run
     last = run.ranking.summary["subject"].iloc[-1]
     assert in_short(led) == [
         "No.",
-        f"By accuracy {last} is number 1 (90% interval: 1 to 30). 30 of 30 may be first.",
+        f"By accuracy, {last} ranks number 1 (90% interval: 1 to 30). 30 of 30 may be first.",
     ]

@@ -17,7 +17,7 @@ def ranked(abilities: list[float]) -> Posterior:
 @pytest.mark.parametrize(
     ("abilities", "others", "said"),
     [
-        ([3, 2, 1, 0], [6, 4, 2, 0], "Both rank alike."),
+        ([3, 2, 1, 0], [6, 4, 2, 0], "Both give the same ranking."),
         ([3, 2, 1, 0], [2, 1, 0, 3], "the 3PL ranks subject 4 3 places lower"),
         ([3, 0, 2, 1], [2, 0, 3, 1], "ranks subject 1 1 place higher"),
     ],

@@ -152,7 +152,7 @@ def test_what_voids_a_ranking_comes_first(small_run, capsys, tmp_path):
     page = render_report(void)
     banner = page.index('<p class="verdict void" role="alert">Void.</p>')
     assert banner < page.index('class="short"')
-    assert "Who is best cannot be said yet." in page
+    assert "It is too early to say who is best." in page
     assert "Probability of each rank" not in page
     assert page.count("The draws are not sound: do not quote these figures.") == 4
     print_run(void, tmp_path)

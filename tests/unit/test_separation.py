@@ -60,7 +60,7 @@ def test_what_is_sure_needs_no_more_and_equals_need_too_many():
     posterior = posterior_of([1.0, 0.0, 0.0], 0.2)
     sure = separate(posterior, "m0", "m1")
     assert sure.more_items == 0
-    assert sure.to_text().endswith("that is sure.")
+    assert sure.to_text().endswith("that is certain.")
     equal = separate(posterior, "m1", "m2")
     assert equal.more_items > 1e4
     assert "not even a million" in Separation("a", "b", 0.5, 0.0, -1, 1, np.inf).to_text()
@@ -108,7 +108,7 @@ def test_chains_that_disagree_settle_nothing():
     assert found.p_above == 0.5
     assert found.low < -0.8 < 0.8 < found.high
     assert np.isnan(found.more_items)
-    assert "cannot be said yet" in found.to_text()
+    assert "is not known yet" in found.to_text()
     table = rank_subjects(split)
     assert not table.sound
     assert table.warnings == (split.verdict.to_text(),)
