@@ -78,8 +78,8 @@ def ranking_of(names: str) -> pd.DataFrame:
 def test_moves_leave_new_subjects_and_gone_ones_out():
     assert describe_moves(ranking_of("abcde"), ranking_of("abxde")) == (
         "New: x at rank 3 (3 to 4). Zero is the mean ability of the subjects ranked, which has "
-        "changed with them: those that stayed moved by +0.00 on average. The order of the others is "
-        "unchanged."
+        "changed with them: those that stayed moved by +0.00 on average. The order of the others "
+        "is unchanged."
     )
     assert describe_moves(ranking_of("abcd"), ranking_of("dabc")) == (
         "Of the others, 4 of 4 changed places, the farthest move is d (3 up)."
