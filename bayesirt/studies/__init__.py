@@ -1,10 +1,10 @@
-"""Studies of how far the package's own answers can be trusted.
+"""Studies of how far the package's results can be trusted.
 
-A study is a design (what is simulated), tasks (what one condition does), tables, claims, figures.
-`engine` does tasks, keeps and resumes their rows, and saves what a study found; `tasks`,
-`measures`, `labels`, `claims` and `figures` are what studies share. Study x begins in `x.py`, which
-holds what its rows say, too, unless `x_tables.py` does; the other files are what its tasks do, and
-which rows they log.
+A study consists of a design (what is simulated), tasks (the work of one condition), tables, claims
+and figures. `engine` runs tasks, stores and resumes their rows, and saves a study's results;
+`tasks`, `measures`, `labels`, `claims` and `figures` are shared by all studies. Study x starts in
+`x.py`, which also evaluates its rows, unless `x_tables.py` does; its other files hold what its
+tasks do and which rows they log.
 """
 
 from bayesirt.studies.abilities import ABILITIES_QUICK, AbilitiesDesign, abilities_study

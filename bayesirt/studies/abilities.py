@@ -1,7 +1,7 @@
-"""The abilities study: Zhang et al. (2026) done again, with the baselines that it leaves out.
+"""The abilities study: a replication of Zhang et al. (2026), with the baselines it leaves out.
 
-Whether intervals hold, what abilities have to do with accuracy and with themselves on other items,
-and how much of what they predict of unseen items is about subjects at all.
+It measures the coverage of intervals, how abilities relate to accuracy and to themselves on other
+items, and how much of their predictions of unseen items is about subjects at all.
 """
 
 from collections.abc import Iterator, Mapping
@@ -52,17 +52,17 @@ Size = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class AbilitiesDesign:
-    """What is simulated, and how often items are divided; by default as in Zhang et al. (2026)."""
+    """What is simulated and how often items are split; by default as in Zhang et al. (2026)."""
 
-    # Subjects, items and abilities of the suites whose intervals are counted.
+    # Subjects, items and abilities of the suites for coverage.
     coverage_sizes: tuple[Size, ...] = ((200, 40, 3), (200, 120, 12))
     replications: int = 20  # Suites of each size.
-    draws: int = 500  # Of each of two chains, for each suite.
-    size: Size = (41, 748, 35)  # Of the matrix that is simulated where none is given.
+    draws: int = 500  # Draws of each of two chains, for each suite.
+    size: Size = (41, 748, 35)  # Size of the matrix that is simulated if none is given.
     splits: int = 10  # Into 90% of the items and 10%.
     halves: int = 5  # Splits into two halves.
-    posterior_draws: int = 300  # Of each of two chains on the first split; 0 for none.
-    # Responses that NeuralCD is shown: those of 20 epochs of the paper's 41 x 748.
+    posterior_draws: int = 300  # Draws of each of two chains on the first split; 0 for none.
+    # Responses shown to NeuralCD in training: those of 20 epochs of the paper's 41 x 748.
     trained: int = 600_000
 
 
@@ -86,11 +86,11 @@ def abilities_study(
     groups: Mapping[str, str] | None = None,
     **running: Unpack[Running],
 ) -> Study:
-    """Do Zhang et al. (2026), sections 3.2 to 3.4, Figures 5 to 7, Tables 3 to 5, again.
+    """Replicate Zhang et al. (2026), sections 3.2 to 3.4, Figures 5 to 7 and Tables 3 to 5.
 
-    Criterion, consistency and unseen items, beside honest baselines: of simulated suites and a
-    simulated matrix, or of given responses, the Q-matrix of their items, and perhaps the benchmark
-    of each item (`groups`), to go from one to another.
+    Criterion, consistency and unseen items are compared with fair baselines, on simulated suites
+    and a simulated matrix, or on given responses with the Q-matrix of their items and perhaps the
+    benchmark of each item (`groups`), to predict one benchmark from another.
     """
     design, portable = design or AbilitiesDesign(), PortableKey.of(key)
     matrix = _matrix(design, key, responses, q, groups)
@@ -108,7 +108,7 @@ def abilities_study(
 
 
 def coverage_tasks(design: AbilitiesDesign, key: PortableKey) -> Iterator[Task]:
-    """Yield the suites in batches, the largest first."""
+    """Yield batches of suites, largest first."""
     sizes = sorted(enumerate(design.coverage_sizes), key=lambda pair: -pair[1][1] * pair[1][2])
     for number, size in sizes:
         for first in range(0, design.replications, BATCH):
@@ -120,7 +120,7 @@ def coverage_tasks(design: AbilitiesDesign, key: PortableKey) -> Iterator[Task]:
 def matrix_tasks(
     design: AbilitiesDesign, matrix: AbilityMatrix, key: PortableKey
 ) -> Iterator[Task]:
-    """Yield what is done with one matrix."""
+    """Yield the tasks on one matrix."""
     if design.posterior_draws and matrix.responses.n_observed <= MOST_DRAWN:
         draw = partial(agreement_rows, 0, matrix, design.posterior_draws, key)
         yield Task([("agreement", (0,))], draw)
@@ -149,15 +149,15 @@ def _matrix(
     q: QMatrix | None,
     groups: Mapping[str, str] | None,
 ) -> AbilityMatrix:
-    """Return the matrix that is studied, or say what is missing."""
+    """Return the matrix to study, or raise an error about what is missing."""
     if responses is not None and q is not None:
         return given_matrix(responses, q, groups)
     if responses is not None:
         raise ResponseError(
-            "abilities need a Q-matrix that says which of them each item needs; give --q-matrix"
+            "abilities need a Q-matrix with those that each item needs; give --q-matrix"
         )
     if q is not None:
-        raise ResponseError("a Q-matrix needs the responses to its items; give --responses, too")
+        raise ResponseError("a Q-matrix needs the responses to its items; give --responses too")
     if groups is not None:
         raise ResponseError(
             "groups of items need the responses and a Q-matrix; give --responses and --q-matrix"

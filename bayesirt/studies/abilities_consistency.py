@@ -1,4 +1,4 @@
-"""Abilities against accuracy, against the truth, and against themselves on other items."""
+"""Abilities compared with accuracy, with the truth, and with themselves on other items."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -21,7 +21,7 @@ from bayesirt.studies.engine import Part
 from bayesirt.studies.measures import Floats, Index, Mask, spearman
 from bayesirt.studies.tasks import PortableKey, Row
 
-ESTIMATES = {  # What an ability may be estimated by; the last two know no model.
+ESTIMATES = {  # Estimates of an ability; the last two use no model.
     "q-mirt": "Q-mIRT",
     "neural": "NeuralCD",
     "shares": "accuracy on the ability's items",
@@ -35,19 +35,19 @@ CONSISTENCY_PARTS = {
         [*ESTIMATES],
     ),
 }
-MORE_THAN = 10  # Items that an ability must have on both sides, as in the paper (section 3.3).
+MORE_THAN = 10  # Both sides need more items of an ability than this (section 3.3 of the paper).
 HALVES = -1  # In place of a benchmark: random halves of the items.
 STRENGTHS = {"strong": 0.7, "moderate": 0.5, "weak": 0.3}
-"""Correlations above which Zhang et al. (2026) (section 3.2) calls them so."""
+"""Least correlations for these words in Zhang et al. (2026), section 3.2."""
 
 _FEWEST = 5
 
 
 class Profile(NamedTuple):
-    """What some items say of abilities."""
+    """Estimates of abilities from some items."""
 
-    n_items: Index  # shape (ability,), Items that need each.
-    # shape (subject, ability), By the keys of `ESTIMATES`; NaN where the items say nothing.
+    n_items: Index  # shape (ability,), Number of items that need each.
+    # shape (subject, ability), By the keys of `ESTIMATES`; NaN if no item needs the ability.
     levels: dict[str, Floats]
 
     @property
@@ -57,7 +57,7 @@ class Profile(NamedTuple):
 
 
 def criterion_rows(matrix: AbilityMatrix, trained: int, key: PortableKey) -> list[Row]:
-    """Return abilities from all items beside accuracy on their items: the paper's criterion."""
+    """Compare abilities from all items with accuracy on their items, the paper's criterion."""
     everything = np.arange(matrix.q.n_items)
     division = divide(matrix, everything, everything)
     fits = fit_all(division, key=key.folded("criterion", 0), trained=trained)
@@ -89,7 +89,7 @@ def halves_rows(
 def pair_rows(
     one: int, other: int, matrix: AbilityMatrix, trained: int, key: PortableKey
 ) -> list[Row]:
-    """Compare abilities from two benchmarks, and return what each predicts of the other."""
+    """Compare abilities from two benchmarks, and predict each benchmark from the other."""
     profiles: list[Profile] = []
     across: list[Row] = []
     for source, target in ((one, other), (other, one)):
@@ -102,7 +102,7 @@ def pair_rows(
 
 
 def profile_of(matrix: AbilityMatrix, division: Division, fits: Fits) -> Profile:
-    """Return what the training items of a division say of all abilities of a matrix."""
+    """Return estimates of all abilities of a matrix from the training items of a division."""
     responses, q = division.responses, division.q
     known = np.array([matrix.q.abilities.index(name) for name in q.abilities])
     of_ability, overall = accuracies(responses, q.needs)
@@ -122,7 +122,7 @@ def profile_of(matrix: AbilityMatrix, division: Division, fits: Fits) -> Profile
 
 
 def accuracies(responses: Responses, needs: Mask) -> tuple[Floats, Floats]:
-    """Return the share of right answers, by ability and over all items."""
+    """Return the proportion correct, by ability and over all items."""
     successes, trials = (np.asarray(x, float) for x in responses.cells.matrices())
     asked = trials @ needs
     of_ability = np.divide(successes @ needs, asked, out=np.full(asked.shape, np.nan),
@@ -131,16 +131,17 @@ def accuracies(responses: Responses, needs: Mask) -> tuple[Floats, Floats]:
 
 
 def rank_correlation(one: Floats, other: Floats) -> float:
-    """Return Spearman's ρ over the subjects that have both; NaN if they are fewer than five."""
+    """Return Spearman's ρ over the subjects with both values; NaN with fewer than five."""
     both = np.isfinite(one) & np.isfinite(other)
     return float(spearman(one[both], other[both])) if both.sum() >= _FEWEST else float("nan")
 
 
 def consistency_rows(first: Profile, second: Profile) -> list[Row]:
-    """Compare abilities from two sets of items that share none.
+    """Compare abilities from two disjoint sets of items.
 
-    One row an ability and estimate: its ρ with itself, its mean ρ with the other abilities of the
-    other side that have more than `MORE_THAN` items there, and with the accuracy on its own there.
+    One row per ability and estimate: its ρ with itself, its mean ρ with the other side's other
+    abilities that have more than `MORE_THAN` items, and its ρ with the other side's accuracy on
+    the ability's items.
     """
     rows: list[Row] = []
     for k, name in product(range(len(first.n_items)), ESTIMATES):

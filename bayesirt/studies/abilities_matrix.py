@@ -1,4 +1,4 @@
-"""The matrix that the abilities study looks at, and suites on which intervals are counted."""
+"""The matrix of the abilities study, and the suites on which coverage is measured."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ from bayesirt.studies.measures import Index, n_covered, read_printed
 from bayesirt.studies.tasks import PortableKey, Row, two_chains
 
 Counts = NDArray[np.integer]
-CORRELATION = 0.7  # Of each pair of simulated abilities: abilities of language models go together.
+CORRELATION = 0.7  # Of each pair of simulated abilities; those of language models correlate.
 R_HAT_BOUND = 1.01
 _FEWEST_ITEMS = 3
 _LEAST_ITEMS, _LEAST_SUBJECTS = 10, 5
@@ -38,8 +38,8 @@ class AbilityMatrix:
 
     responses: Responses
     q: QMatrix  # A row for each item, in the order of the responses.
-    groups: tuple[str, ...]  # Benchmarks; empty if they are not known.
-    group: Index  # shape (item,), Which of them an item is of; -1 if they are not known.
+    groups: tuple[str, ...]  # Benchmarks; empty if unknown.
+    group: Index  # shape (item,), Index of each item's benchmark; -1 if unknown.
     # As `bayesirt.profiles.simulation.QSimulation` names parameters.
     truth: xr.Dataset | None = None
 
@@ -60,8 +60,8 @@ def given_matrix(
     names, group = np.unique(labels, return_inverse=True)
     if len(names) < 2:
         raise ResponseError(
-            f"all items are of the benchmark {one_line(str(names[0]))!r}; across benchmarks takes "
-            f"two at least, so leave the groups out"
+            f"all items are of the benchmark {one_line(str(names[0]))!r}; predictions across "
+            f"benchmarks need at least two, so leave the groups out"
         )
     return AbilityMatrix(responses, kept, tuple(map(str, names)), group)
 
@@ -99,7 +99,7 @@ COVERAGE = Part(("size", "replication"), (
     *(f"{name}_{what}" for name in QUANTITIES for what in ("covered", "n", "width")),
     "rho_theta", "r_hat_above", "r_hat_highest", "ess_lowest", "seconds",
 ))  # fmt: skip
-BATCH = 10  # Replications that one process does with what it has compiled.
+BATCH = 10  # Replications that one process runs with the same compiled code.
 _ABILITIES_AN_ITEM, _MOST_ABILITIES, _MOST_SHARE = 2.4, 4, 0.5
 
 
@@ -107,7 +107,7 @@ def coverage_rows(
     number: int, size: tuple[int, int, int], replications: Sequence[int], draws: int,
     key: PortableKey,
 ) -> list[Row]:  # fmt: skip
-    """Return how well each suite of a size is covered; what is compiled serves them all."""
+    """Return the coverage in each suite of a size, which all share compiled code."""
     n_subjects, n_items, n_abilities = size
     q = study_q_matrix(n_items, n_abilities, key.rng(number))
     rows: list[Row] = []
@@ -134,7 +134,7 @@ def study_q_matrix(n_items: int, n_abilities: int, rng: np.random.Generator) -> 
 
 
 def draw_suite(n_subjects: int, q: QMatrix, *, key: Array) -> Simulation:
-    """Draw everything from the model: of such suites, right intervals cover what they say."""
+    """Draw everything from the model; in such suites correct intervals have nominal coverage."""
     trials = np.ones((n_subjects, q.n_items), int)
     sites = trace(seed(QMirt.of(q), key)).get_trace(trials)
     values = {name: np.asarray(site["value"]) for name, site in sites.items() if "value" in site}
@@ -143,7 +143,7 @@ def draw_suite(n_subjects: int, q: QMatrix, *, key: Array) -> Simulation:
 
 
 def measure_posterior(suite: Simulation, posterior: Posterior) -> dict[str, float]:
-    """Compare a posterior with the truth, but for the seconds."""
+    """Compare a posterior with the truth; seconds are added elsewhere."""
     measured = {}
     for name in QUANTITIES:
         draws, true = posterior.draws(name), suite.parameters[name]

@@ -29,7 +29,7 @@ _COMPARED = (
     ("learnt", "learnt, average"), ("neural", "neural, average"), ("learnt", "both"),
     ("learnt", "items"), ("neural", "items"),
 )  # fmt: skip
-_WORDS = {  # Names of predictors that need no other.
+_WORDS = {  # Names of predictors that can be read on their own.
     name: words.replace("the same", PREDICTORS[name.split(",")[0]])
     for name, words in PREDICTORS.items()
 }
@@ -40,7 +40,7 @@ _SHOWN = {name: ESTIMATES[name] for name in ("q-mirt", "neural", "shares")}
 def ability_claims(
     tables: Mapping[str, pd.DataFrame], matrix: AbilityMatrix, prediction: pd.DataFrame
 ) -> Iterator[Claim]:
-    """Yield what intervals hold, what abilities go with, and what unseen items say of them."""
+    """Yield claims on coverage, on correlations of abilities, and on unseen items."""
     unseen = tables["unseen_items"].set_index("method")
     of = dict(list(read_printed("abilities_printed").groupby("table")))
     agreed = of["consistency"].set_index("quantity")["value"]
@@ -83,7 +83,7 @@ def ability_claims(
 
 
 def ability_notes(matrix: AbilityMatrix) -> Iterator[str]:
-    """Yield what keeps abilities from being told apart, what was left out, and the notes."""
+    """Yield findings on the Q-matrix, what was left out, and the notes."""
     findings = matrix.q.findings()
     yield from (f"The Q-matrix: {finding}." for finding in findings[:_MOST_FINDINGS])
     if len(findings) > _MOST_FINDINGS:
@@ -107,7 +107,7 @@ def _facts(matrix: AbilityMatrix) -> pd.DataFrame:
 
 
 def _gains(prediction: pd.DataFrame) -> pd.DataFrame:
-    """Return by how much one predictor's AUC is above another's, and its 95% bound over splits."""
+    """Return differences of predictors' AUC, with 95% bounds over splits."""
     auc = prediction.pivot(index="split", columns="method", values="auc")
     gains = pd.DataFrame({pair: auc[pair[0]] - auc[pair[1]] for pair in _COMPARED})
     bound = gains.sem() * gains.count().map(t_bound)
@@ -116,7 +116,7 @@ def _gains(prediction: pd.DataFrame) -> pd.DataFrame:
 
 
 def _averages(auc: "pd.Series[float]") -> pd.DataFrame:
-    """Return what of an AUC above a half is left when chances are averaged over subjects."""
+    """Return the share of the AUC above one half that is left after averaging over subjects."""
     above = auc[["learnt", "neural"]] - 0.5
     average = auc[["learnt, average", "neural, average"]].set_axis(above.index) - 0.5
     left = (average.clip(lower=0) / above).where(average < above, 1.0)
@@ -124,10 +124,10 @@ def _averages(auc: "pd.Series[float]") -> pd.DataFrame:
 
 
 def coverage_table(suites: pd.DataFrame) -> pd.DataFrame:
-    """Return by size and quantity how many true values 90% intervals cover.
+    """Return by size and quantity the coverage of 90% intervals.
 
-    Bounds `low` and `high` are Student's t between suites, as values of a suite go together, by the
-    error that independent values would have where a few suites agree by chance.
+    Bounds `low` and `high` use Student's t between suites, as values within a suite are correlated,
+    with an error that is at least that of independent values, in case a few suites agree by chance.
     """
     rows = []
     for size, own in groups_of(suites, ("n_subjects", "n_items", "n_abilities")):
@@ -150,7 +150,7 @@ def coverage_table(suites: pd.DataFrame) -> pd.DataFrame:
 
 
 def criterion_table(criterion: pd.DataFrame, consistency: pd.DataFrame) -> pd.DataFrame:
-    """Count how strongly abilities of more than 10 items go with accuracy (Zhang et al., 2026)."""
+    """Count how strongly abilities with over 10 items go with accuracy (Zhang et al., 2026)."""
     enough = criterion[criterion["items"] > MORE_THAN]
     halves = consistency[(consistency["one"] == HALVES) & _both_more(consistency)]
     held_out = halves.groupby(["ability", "method"], sort=False)["held_out"].mean()
@@ -172,7 +172,7 @@ def criterion_table(criterion: pd.DataFrame, consistency: pd.DataFrame) -> pd.Da
 def ability_table(
     criterion: pd.DataFrame, consistency: pd.DataFrame, abilities: Sequence[str]
 ) -> pd.DataFrame:
-    """Return by ability and estimate its ρ with accuracies, the truth, itself and others."""
+    """Return by ability and estimate the ρ with accuracies, the truth, itself and others."""
     halves = consistency[consistency["one"] == HALVES]
     columns = {"rho": "rho_halves", "rho_others": "rho_others", "held_out": "rho_held_out"}
     means = halves.groupby(["ability", "method"])[list(columns)].mean().rename(columns=columns)
@@ -184,7 +184,7 @@ def ability_table(
 
 
 def consistency_table(consistency: pd.DataFrame, groups: Sequence[str]) -> pd.DataFrame:
-    """Return how well abilities agree between sets of items, where both have more than 10."""
+    """Return how well abilities agree between sets of items with more than 10 items each."""
     kept = consistency[_both_more(consistency) & consistency["rho"].notna()]
     kept = kept.assign(moderate=kept["rho"] > STRENGTHS["moderate"])
     table = kept.groupby(["one", "other", "method"], sort=False).agg(
@@ -211,7 +211,7 @@ def prediction_table(prediction: pd.DataFrame) -> pd.DataFrame:
 
 
 def across_table(across: pd.DataFrame, matrix: AbilityMatrix) -> pd.DataFrame:
-    """Return how well each predictor does at the items of another benchmark."""
+    """Return how well each predictor does on the items of another benchmark."""
     table = across.copy()
     for side in ("source", "target"):
         table[side] = [matrix.groups[int(k)] for k in table[side]]
@@ -221,7 +221,7 @@ def across_table(across: pd.DataFrame, matrix: AbilityMatrix) -> pd.DataFrame:
 
 
 def t_bound(n: int) -> float:
-    """Return how many standard errors of a mean of n values its 95% bounds are away."""
+    """Return the distance of 95% bounds from a mean of n values, in standard errors."""
     return float(student.ppf(0.975, n - 1)) if n > 1 else float("nan")
 
 
@@ -230,8 +230,8 @@ def _both_more(rows: pd.DataFrame) -> pd.Series:
 
 
 def plot_prediction(prediction: pd.DataFrame) -> Figure:
-    """Draw the AUC within subjects at unseen items by predictor."""
-    title = "AUC within a subject at unseen items"
+    """Draw the AUC within subjects on unseen items by predictor."""
+    title = "AUC within a subject on unseen items"
     fig, axes = new_figure(7.6, 1.2 + 0.27 * len(prediction), x=title)
     ax, names, auc = axes[0, 0], prediction["predictor"], prediction["auc"]
     printed = read_printed("abilities_printed").query("table == 'within' & quantity == 'mean AUC'")
@@ -244,7 +244,7 @@ def plot_prediction(prediction: pd.DataFrame) -> Figure:
 
 
 def plot_consistency(abilities: pd.DataFrame) -> Figure:
-    """Draw how consistent each ability is against the number of its items."""
+    """Draw the consistency of each ability against the number of its items."""
     title = "items that need the ability, both halves together"
     fig, axes = new_figure(8.2, 3.5, 1, 2, x=title, sharex=True, sharey=True)
     left, right = axes[0]
@@ -276,7 +276,7 @@ def plot_intervals(coverage: pd.DataFrame) -> Figure:
 
 
 def abilities_found(parts: Mapping[str, pd.DataFrame], matrix: AbilityMatrix) -> Study:
-    """Return what the rows of all parts say."""
+    """Evaluate the rows of all parts."""
     suites, criterion, consistency = (
         parts[name] for name in ("coverage", "criterion", "consistency")
     )

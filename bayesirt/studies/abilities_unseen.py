@@ -1,7 +1,7 @@
-"""Answers to unseen items, by what may be said of them from the abilities that they need.
+"""Predictions of answers to unseen items from the abilities that they need.
 
-Predictors range from the subject's accuracy, which says nothing of items, to the mean accuracy of
-all subjects on items that share abilities, which says nothing of subjects.
+Predictors range from the subject's accuracy, which ignores items, to the mean accuracy of all
+subjects on items that share abilities, which ignores subjects.
 """
 
 import time
@@ -29,7 +29,7 @@ from bayesirt.studies.engine import Part
 from bayesirt.studies.measures import Floats, Index, Mask, log_losses, with_answers
 from bayesirt.studies.tasks import PortableKey, Row, two_chains
 
-PREDICTORS = {  # Predictors, in words; the last two are of simulated matrices.
+PREDICTORS = {  # Predictors, in words; the last two need a simulated matrix.
     "accuracy": "subject's accuracy",
     "2pl": "2PL that knows nothing of items",
     "items": "all subjects' accuracy on items that share abilities",
@@ -47,9 +47,9 @@ PREDICTORS = {  # Predictors, in words; the last two are of simulated matrices.
     "true chances": "true abilities and items",
 }
 NO_CHANCES = frozenset({"learnt, profile", "neural, profile"})
-"""Predictors that order answers, but give no probability."""
+"""Predictors that order answers but give no probabilities."""
 
-_DECAYS = 4  # Times that the network's rate is lowered, as in 20 epochs.
+_DECAYS = 4  # How often the network's learning rate is lowered, as in 20 epochs.
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(31)
 _EDGE = 1e-6
 TEST_SHARE = 0.1
@@ -70,9 +70,9 @@ MOST_DRAWN = 200_000  # Responses beyond which no full posterior is drawn.
 class Division:
     """Items with responses, and items to predict."""
 
-    responses: Responses  # To learn from.
-    q: QMatrix  # Of their items, without the abilities that none of these needs.
-    # shape (new item, ability), Of the items to predict, which all need an ability of `q`.
+    responses: Responses  # Training responses.
+    q: QMatrix  # Q-matrix of their items, without abilities that none of them needs.
+    # shape (new item, ability), For the items to predict, each of which needs an ability of `q`.
     needs: Mask
     subjects: Index  # Places of the rows of `responses` in the whole matrix.
     items: Index  # Places of the items to predict in the whole matrix.
@@ -82,7 +82,7 @@ class Division:
 
 @dataclass(frozen=True, eq=False)
 class Fits:
-    """What the training items say, by each model."""
+    """Fits of each model to the training items."""
 
     q_mirt: PointEstimate  # With the Q-matrix.
     plain: PointEstimate  # With one ability that all items need.
@@ -116,7 +116,7 @@ def fit_all(division: Division, *, key: Array, trained: int) -> Fits:
 
 
 def predictions(division: Division, fits: Fits, matrix: AbilityMatrix) -> dict[str, Floats]:
-    """Return chances (but for `NO_CHANCES`) at the items to predict, by `PREDICTORS`."""
+    """Return probabilities (scores for `NO_CHANCES`) on the items to predict, by `PREDICTORS`."""
     rows, place = np.unique(division.needs, axis=0, return_inverse=True)
     found = {
         **shared_accuracies(division, rows),
@@ -132,13 +132,11 @@ def predictions(division: Division, fits: Fits, matrix: AbilityMatrix) -> dict[s
 
 
 def shared_accuracies(division: Division, new: Mask) -> dict[str, Floats]:
-    """Return what accuracies say without a model.
+    """Return the predictors without a model: accuracy, items, additive, own items and both.
 
-    The predictors accuracy, items, additive, own items and both.
-
-    A training item counts for a new one by the abilities that both need as a share of those that
-    either needs. Each accuracy is drawn towards what is known without shared abilities, as by one
-    more answer.
+    The weight of a training item for a new one is the number of abilities that both need as a share
+    of those that either needs. Each accuracy is shrunk towards its value without shared abilities,
+    with the weight of one answer.
     """
     successes, trials = (np.asarray(x, float) for x in division.responses.cells.matrices())
     weights = similarity(new, division.q.needs)
@@ -166,11 +164,11 @@ def similarity(new: Mask, known: Mask) -> Floats:
 
 
 def learnt_chances(point: PointEstimate | Mapping[str, Any], needs: Mask) -> Floats:
-    """Return chances at items drawn from the population that a fit has learnt.
+    """Return probabilities on items drawn from the population that a fit has learnt.
 
     Integrates over abilities by ``theta_se``, as if they were independent, and over slopes and
-    intercepts, with the logit taken to be normal: within a hundredth of the exact chance unless
-    slopes vary much.
+    intercepts, with a normal logit: within a hundredth of the exact probability unless slopes vary
+    widely.
     """
     theta, se = _abilities(point)
     mu, sigma = float(point["mu_a"]), float(point["sigma_a"])
@@ -181,7 +179,7 @@ def learnt_chances(point: PointEstimate | Mapping[str, Any], needs: Mask) -> Flo
 
 
 def neutral_chances(point: PointEstimate, needs: Mask) -> Floats:
-    """Return chances at items with slopes 1 and intercept 0."""
+    """Return probabilities on items with slopes 1 and intercept 0."""
     theta, se = _abilities(point)
     return _mean_chance(theta @ needs.T, se**2 @ needs.T)
 
@@ -201,7 +199,7 @@ def _mean_chance(mean: Floats, variance: Floats) -> Floats:
 
 
 def _parts(name: str, p: Floats) -> dict[str, Floats]:
-    """Return chances, what is the same for all subjects of them, and what is not."""
+    """Return probabilities, their average over subjects, and the deviations from it."""
     logits = _logit(p)
     average = np.broadcast_to(p.mean(0), p.shape)
     return {name: p, f"{name}, average": average, f"{name}, profile": logits - logits.mean(0)}
@@ -225,7 +223,7 @@ def _logit(p: Any) -> Any:
 
 
 def split_rows(split: int, matrix: AbilityMatrix, trained: int, key: PortableKey) -> list[Row]:
-    """Return what each predictor says of one random split of the items."""
+    """Return the performance of each predictor on one random split of the items."""
     division = divide(matrix, *split_items(matrix.q.n_items, split, key))
     fits = fit_all(division, key=key.folded("split", split), trained=trained)
     return [*measure(predictions(division, fits, matrix), division).values()]
@@ -290,7 +288,7 @@ def split_items(
 
 
 def measure(found: dict[str, Floats], division: Division) -> dict[str, dict[str, float]]:
-    """Return how well each predictor does within subjects, by `MEASURED`."""
+    """Return the performance of each predictor within subjects, by `MEASURED`."""
     successes, trials = division.successes, division.trials
     if not trials.sum():
         nothing = dict.fromkeys(MEASURED, float("nan")) | {"new_items": 0.0}

@@ -1,7 +1,7 @@
-"""The calibration study: whether engines draw from the posterior and their intervals hold.
+"""The calibration study: whether engines draw from the posterior and their intervals cover.
 
-Simulation-based calibration of every engine on the same simulated data, and the coverage of its
-intervals, by the size of the data.
+It runs simulation-based calibration of every engine on the same simulated data, and measures the
+coverage of its intervals by the size of the data.
 """
 
 import textwrap
@@ -42,7 +42,7 @@ from bayesirt.studies.tasks import PortableKey, Task
 CELL = ["engine", "n_subjects", "n_items"]
 _PLACE = [*CELL, "replication"]
 CALIBRATED = "calibrated"
-SLACK = 0.05  # Intervals that cover less than they say by no more than this may be trusted.
+SLACK = 0.05  # Intervals whose coverage is below nominal by no more than this may be trusted.
 _CLEAR = 3.0
 _SIDES = ("below", "in", "above")
 _PALE = "#dcdcdc"
@@ -50,12 +50,12 @@ _PALE = "#dcdcdc"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CalibrationStudy(Study):
-    """What came of every replication, and what it says.
+    """The replications of a calibration study, and its results.
 
     Attributes
     ----------
     replications : DataFrame
-        One row an engine, size and replication: ranks, ties and ESS of each quantity, counts of
+        One row per engine, size and replication: ranks, ties and ESS of each quantity, counts of
         each group, seconds, an engine's first warning and why it failed.
     design : Design
     """
@@ -74,7 +74,7 @@ class CalibrationStudy(Study):
 
     @property
     def trust(self) -> pd.DataFrame:
-        """From which size on 90% intervals may be trusted."""
+        """The size from which 90% intervals may be trusted."""
         return self.tables["trust"]
 
 
@@ -87,25 +87,25 @@ def calibration_study(
     design: Design | None = None,
     **running: Unpack[Running],
 ) -> CalibrationStudy:
-    """Simulate from the prior, run every engine on the same data, and see whether it is right.
+    """Simulate from the prior, run every engine on the same data, and check its calibration.
 
     Parameters
     ----------
     engines : mapping of callables
-        By name, (responses, key) → `Posterior`. They must assume the same priors.
+        Functions (responses, key) → `Posterior`, by name. All must assume the same priors.
     sizes : sequence of (int, int)
         Subjects and items.
     n_replications : int
-        Of each size.
+        Replications of each size.
     key : jax.random.key
         The same key gives the same study on the same machine, however many processes run it.
     design : Design, optional
         The ``priors``, ``trials`` and share ``missing`` of the simulation, how many draws are
         ``kept``, and the probability of a ``false_alarm``.
     **running
-        ``folder``, ``n_processes``, ``scheduler`` and ``progress``: see `Running`. Of a folder with
-        a part of the same study, the engines' own settings are not compared. In other processes
-        engines must be functions of a module, or `functools.partial` of them.
+        ``folder``, ``n_processes``, ``scheduler`` and ``progress``: see `Running`. When a folder
+        with part of the same study is resumed, the settings of engines are not compared. For use in
+        other processes engines must be functions of a module, or `functools.partial` of them.
 
     Returns
     -------
@@ -114,14 +114,14 @@ def calibration_study(
     Raises
     ------
     ResponseError
-        If the folder holds something else, or the scheduler cannot be reached.
+        If the folder holds anything else, or the scheduler cannot be reached.
     ValueError
-        If nothing is to be studied, or an engine returns fewer draws than are kept.
+        If there is nothing to study, or an engine returns fewer draws than are kept.
 
     Notes
     -----
-    An engine that raises `ResponseError` or returns a draw that is not finite has failed in that
-    replication; this is counted. Any other exception ends the study.
+    An engine that raises `ResponseError` or returns a draw that is not finite counts as failed in
+    that replication. Any other exception ends the study.
 
     References
     ----------
@@ -148,7 +148,7 @@ def calibration_study(
 
 
 def calibration_found(rows: pd.DataFrame, design: Design) -> CalibrationStudy:
-    """Return what the rows of an engine, a size and a replication say."""
+    """Evaluate the rows of all engines, sizes and replications."""
     ranks = rank_table(rows, design.kept, design.false_alarm)
     coverage = coverage_table(rows, design.false_alarm)
     trust = trust_table(coverage)
@@ -157,8 +157,8 @@ def calibration_found(rows: pd.DataFrame, design: Design) -> CalibrationStudy:
     for n, m in sizes:
         figures[f"ranks_{n}x{m}"] = partial(plot_rank_ecdf, rows, ranks, (n, m), design)
     note = (
-        f"'{CALIBRATED}' means that these replications show no departure; of studies of right "
-        f"engines, {design.false_alarm:.2g} show one by ranks and as many by coverage."
+        f"'{CALIBRATED}' means that these replications show no departure. In studies of correct "
+        f"engines, a share of {design.false_alarm:.2g} shows one by ranks, and as many by coverage."
     )
     return CalibrationStudy(
         f"calibration study of {', '.join(rows['engine'].unique())}: {len(rows)} runs",
@@ -174,8 +174,8 @@ def calibration_found(rows: pd.DataFrame, design: Design) -> CalibrationStudy:
 def rank_table(replications: pd.DataFrame, kept: int, false_alarm: float) -> pd.DataFrame:
     """Return whether ranks are uniform, by engine, size and quantity.
 
-    `dependent` replications have a smaller ESS than draws were kept; `shift` and `spread` are z
-    scores, positive where the truth lies above the draws, and out in their tails.
+    `dependent` replications have an ESS below the number of draws kept. `shift` and `spread` are z
+    scores, positive if the truth lies above the draws, or in their tails.
     """
     rows = []
     for cell, runs in groups_of(replications, CELL):
@@ -201,8 +201,8 @@ def coverage_table(replications: pd.DataFrame, false_alarm: float) -> pd.DataFra
     """Return how often intervals cover the truth, by engine, size, group and level.
 
     Members of one replication share their data, so the standard error is that of a ratio of sums
-    over replications; it is never below what independent members would have at the interval's
-    level, which matters where few are. `skew` is the z score of truths above less those below.
+    over replications. It is at least that of independent members at the interval's level, which
+    matters if they are few. `skew` is the z score of truths above minus those below.
     """
     rows = []
     for cell, runs in groups_of(replications[replications["failed"] == ""], CELL):
@@ -220,7 +220,7 @@ def coverage_table(replications: pd.DataFrame, false_alarm: float) -> pd.DataFra
 
 
 def trust_table(coverage: pd.DataFrame) -> pd.DataFrame:
-    """Return from which size on the 95% interval of the coverage of 90% intervals is above 85%."""
+    """Return the size from which the 95% interval of 90% intervals' coverage is above 85%."""
     if not len(coverage):
         return pd.DataFrame(columns=["engine", "group", "n_subjects", "n_items"])
     rows = []
@@ -244,7 +244,7 @@ def _moments(ranks: NDArray[np.int64], kept: int) -> tuple[float, float]:
 
 
 def _direction(shift: float, spread: float) -> str:
-    """Say in which way ranks are not uniform; what is clear, or else what is clearer."""
+    """Return how ranks depart from uniformity: all clear departures, else the clearest."""
     words = {
         "too narrow" if spread > 0 else "too wide": abs(spread),
         "biased low" if shift > 0 else "biased high": abs(shift),
@@ -254,7 +254,7 @@ def _direction(shift: float, spread: float) -> str:
 
 
 def _of_coverage(z: float, limit: float, skew: float) -> str:
-    """Say in which way intervals do not hold; misses on one side are a bias, on both narrowness."""
+    """Return how coverage fails: one-sided misses are a bias, two-sided ones narrowness."""
     if z > limit:
         return "too wide"
     if z >= -limit:
@@ -284,7 +284,7 @@ def _shares(
 def plot_rank_ecdf(
     replications: pd.DataFrame, ranks: pd.DataFrame, size: tuple[int, int], design: Design
 ) -> Figure:
-    """Draw how far the ECDF of the ranks strays from uniform, by quantity and engine."""
+    """Draw the deviation of the ranks' ECDF from uniform, by quantity and engine."""
     place = {"n_subjects": size[0], "n_items": size[1]}
     rows, sound = (t[(t[[*place]] == pd.Series(place)).all(axis=1)] for t in (ranks, replications))
     sound = sound[sound["failed"] == ""]
@@ -302,12 +302,12 @@ def plot_rank_ecdf(
     for ax, quantity in zip(axes[:, 0], quantities, strict=True):
         label = textwrap.fill(QUANTITIES[quantity], 16)
         ax.set_ylabel(label, rotation=0, ha="right", va="center")
-    fig.supxlabel(f"{size[0]} x {size[1]}: share of ranks below a fraction of the draws, less that")
+    fig.supxlabel(f"{size[0]} x {size[1]}: share of ranks below a fraction of the draws, minus it")
     return fig
 
 
 def plot_coverage(coverage: pd.DataFrame) -> Figure:
-    """Draw the coverage of intervals, with 95% intervals of it, against the size of the data."""
+    """Draw the coverage of intervals, with 95% intervals, against the size of the data."""
     size = coverage["n_subjects"].astype(str) + " x " + coverage["n_items"].astype(str)
     cells = (coverage["n_subjects"] * coverage["n_items"]).to_numpy()
     labels = list(size.iloc[cells.argsort(kind="stable")].unique())
@@ -348,7 +348,7 @@ def _draw_difference(ax: Axes, ranks: NDArray[np.int64], kept: int, probability:
 
 
 def _frame(ax: Axes, verdict: str) -> None:
-    """Write the verdict into a panel; one that fails is framed."""
+    """Write the verdict into a panel; frame the panel if it fails."""
     fails = verdict != CALIBRATED
     ax.text(
         0.03, 0.97, verdict, transform=ax.transAxes, va="top", fontsize=7,
@@ -363,7 +363,7 @@ def _frame(ax: Axes, verdict: str) -> None:
 def calibration_claims(
     replications: pd.DataFrame, ranks: pd.DataFrame, coverage: pd.DataFrame, trust: pd.DataFrame
 ) -> Iterator[Claim]:
-    """Yield by engine and size which ranks and intervals are right, and from where on they are."""
+    """Yield by engine and size which ranks and intervals are right, and from which size."""
     runs = replications.groupby(CELL, sort=False).agg(
         runs=("engine", "size"), failed=("failed", _n_texts), first_failed=("failed", _first_text),
         warned=("warned", _n_texts), first_warned=("warned", _first_text),

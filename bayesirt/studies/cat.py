@@ -1,4 +1,4 @@
-"""Item banks that are drawn, answered and calibrated, and tests of many subjects at once."""
+"""The CAT study: simulated, calibrated item banks, and tests of many subjects at once."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -32,9 +32,9 @@ from bayesirt.studies.tasks import PortableKey, Row, Task
 
 BankModel = Literal["2pl", "lart"]
 BANKS: dict[BankModel, str] = {"2pl": "2PL", "lart": "LaRT"}
-_DRAWS = 500  # Of each of two chains.
+_DRAWS = 500  # Draws of each of two chains.
 RHO = -0.6  # Correlation of ability and speed: the abler take longer.
-METHODS = {  # Two adaptive ways; the items that are best before any answer; items at random.
+METHODS = {  # Two adaptive methods; the items that are best before any answer; random items.
     "information": "most information",
     "variance": "least variance",
     "fixed": "the same items for all",
@@ -44,7 +44,7 @@ _NODES = 25
 
 
 class Items(NamedTuple):
-    """True items, as their model has them; the 2PL's lengths are noise that nobody looks at."""
+    """True items, with the parameters of their model; the 2PL's lengths are unused noise."""
 
     a: Floats  # shape (item,)
     d: Floats  # shape (item,)
@@ -54,7 +54,7 @@ class Items(NamedTuple):
 
 
 class Subjects(NamedTuple):
-    """Subjects whose ability is known, and what each would answer to each item."""
+    """Subjects with known abilities, and their answers to each item."""
 
     theta: Floats  # shape (subject,)
     right: NDArray[np.int64]  # shape (subject, item)
@@ -65,7 +65,7 @@ def draw_items(model: BankModel, n_items: int, rng: np.random.Generator) -> Item
     """Draw true items.
 
     log a ~ N(.1, .4) for the 2PL and N(-.4, .4) for LaRT, whose probit is 1.7 times as steep;
-    difficulties as wide as N(0, 1.2); lengths as Xu et al. (2026) draw theirs (section 5).
+    difficulties ~ N(0, 1.2); lengths as in Xu et al. (2026), section 5.
     """
     a = np.exp((0.1 if model == "2pl" else -0.4) + 0.4 * rng.normal(size=n_items))
     return Items(
@@ -103,7 +103,7 @@ def calibrate(model: BankModel, subjects: Subjects, *, key: Array) -> Posterior:
 
 
 class Track(NamedTuple):
-    """What is said of each ability after each number of answers, from none on."""
+    """Estimates of each ability after each number of answers, from zero."""
 
     mean: Floats  # shape (answers, subject)
     low: Floats  # shape (answers, subject)
@@ -147,7 +147,7 @@ def take_tests(
 def _priority(
     method: str, items: ItemDraws, link: str, shape: tuple[int, int], rng: np.random.Generator
 ) -> Floats:
-    """Return what decides where answers do not: the higher, the earlier."""
+    """Return the priority of items for methods that ignore answers: higher comes earlier."""
     if method == "random":
         return rng.uniform(size=shape)
     before = believe(items, Answers.none().padded(), link=link)
@@ -177,13 +177,13 @@ def _step(
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large each bank and each test is."""
+    """Sizes of each bank and each test."""
 
     calibrating: int = 400  # Subjects whose answers calibrate the items.
     items: int = 150
     subjects: int = 200  # New ones, who take the tests.
     answers: int = 30  # Length of the tests.
-    item_draws: int = 60  # Over which a test averages.
+    item_draws: int = 60  # Item draws that a test averages over.
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ _MEASURES = {
 
 
 def cat_study(design: CATDesign | None = None, *, key: Array, **running: Unpack[Running]) -> Study:
-    """Let simulated subjects take adaptive and other tests, and compare with the truth."""
+    """Give simulated subjects adaptive and other tests, and compare with the truth."""
     design, portable = design or CATDesign(), PortableKey.of(key)
     kinds, lengths = [*enumerate(BANKS)], range(design.sizes.answers + 1)
     tasks = []
@@ -223,7 +223,7 @@ def cat_study(design: CATDesign | None = None, *, key: Array, **running: Unpack[
 
 
 def cat_found(replications: pd.DataFrame, design: CATDesign) -> Study:
-    """Return what the rows of a bank, a method and a number of answers say."""
+    """Evaluate the rows of all banks, methods and numbers of answers."""
     n_banks = len(replications[["model", "replication"]].drop_duplicates())
     lengths, stops = length_table(replications), stop_table(replications, design.stops)
     return Study(
@@ -239,7 +239,7 @@ def cat_found(replications: pd.DataFrame, design: CATDesign) -> Study:
 def bank_rows(
     design: CATDesign, place: tuple[int, int], model: BankModel, key: PortableKey
 ) -> list[Row]:
-    """Return what tests of one bank say, by method and number of answers."""
+    """Return the results of tests of one bank, by method and number of answers."""
     rng, sizes = key.rng(*place), design.sizes
     truth = draw_items(model, sizes.items, rng)
     calibrating = draw_subjects(model, truth, sizes.calibrating, rng)
@@ -260,7 +260,7 @@ def measure_columns(stops: tuple[float, ...]) -> list[str]:
 
 
 def measure_track(track: Track, subjects: Subjects, stops: tuple[float, ...]) -> list[Row]:
-    """Compare with the truth after each answer; `held`: stopped while the interval held it."""
+    """Compare with the truth after each answer; `held`: stopped with the truth in the interval."""
     wide = track.high - track.low
     error = (track.mean - subjects.theta) ** 2
     covered = (track.low <= subjects.theta) & (subjects.theta <= track.high)
@@ -285,7 +285,7 @@ def length_table(replications: pd.DataFrame) -> pd.DataFrame:
     """Return error, width and coverage by number of answers, with errors over subjects alone."""
     rows = replications.assign(variance=replications["squared_error_sd"] ** 2)
     groups = rows.groupby(["model", "method", "answers"], sort=False)
-    n = groups["subjects"].sum()  # As many of each bank, so that the banks' means weigh alike.
+    n = groups["subjects"].sum()  # Equal over banks, so their means get equal weight.
     mean = groups[["squared_error", "variance", "width", "covered"]].mean()
     rmse, coverage = np.sqrt(mean["squared_error"]), mean["covered"]
     return pd.DataFrame({
@@ -299,8 +299,8 @@ def length_table(replications: pd.DataFrame) -> pd.DataFrame:
 def stop_table(replications: pd.DataFrame, stops: tuple[float, ...]) -> pd.DataFrame:
     """Return how many answers it takes until the interval is short enough.
 
-    `answers` is the median over all subjects, NaN where fewer than half stopped; `mean_answers`
-    counts those who never stopped with the whole test.
+    `answers` is the median over all subjects, NaN if fewer than half stopped; `mean_answers` counts
+    subjects that never stopped with the whole test.
     """
     rows = []
     groups = groups_of(replications, ["model", "method"])
@@ -318,7 +318,7 @@ def stop_table(replications: pd.DataFrame, stops: tuple[float, ...]) -> pd.DataF
 
 
 def cat_claims(lengths: pd.DataFrame, stops: pd.DataFrame) -> Iterator[Claim]:
-    """Yield the error halfway, what other tests need for an adaptive one's width, and coverage."""
+    """Yield the error halfway, the answers other tests need for the same width, and coverage."""
     adaptive = lengths["method"].isin(CRITERIA)
     half = lengths[lengths["answers"] == lengths["answers"].max() // 2]
     begun = lengths[adaptive & (lengths["answers"] > 0)].groupby("model")

@@ -1,7 +1,7 @@
-"""The cBMM study: Qu et al. (2026) done again, with our other estimators and a posterior beside it.
+"""The cBMM study: a replication of Qu et al. (2026), with other estimators and a posterior.
 
-Simulated designs, stability over random starts, ranking against accuracy, difficulty against
-human level, and redundant items with and without control of false ones.
+It covers simulated designs, stability over random starts, ranking against accuracy, difficulty
+against human level, and redundant items with and without control of false ones.
 """
 
 from collections.abc import Iterator
@@ -34,11 +34,11 @@ from bayesirt.studies.tasks import PortableKey, Task
 
 @dataclass(frozen=True)
 class CBMMDesign:
-    """What the study simulates; by default what Qu et al. (2026) do (A.6 and A.7)."""
+    """What the study simulates; by default as in Qu et al. (2026), A.6 and A.7."""
 
     replications: int = 50  # Suites of each condition.
-    mml_replications: int = 5  # Of these, to how many MML is fitted.
-    drawn_replications: int = 20  # Of those with redundant items, how many posteriors are drawn.
+    mml_replications: int = 5  # Of these, suites that MML is fitted to.
+    drawn_replications: int = 20  # Of those with redundant items, suites with a posterior.
     size: tuple[int, int] = (1000, 1000)  # N and J of the base.
     sizes: tuple[int, ...] = (200, 500, 1000, 2000, 5000)  # N at the base's J, J at its N.
     temperatures: tuple[float, ...] = (-0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75)  # log10 σ.
@@ -50,7 +50,7 @@ class CBMMDesign:
     posteriors: tuple[str, ...] = POSTERIORS
     starts: int = 50  # Random starts of each variance.
     variances: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0, 5.0)  # Of log a and d in these.
-    matrix_size: tuple[int, int] = (140, 500)  # Of one that is drawn; MATH-500's.
+    matrix_size: tuple[int, int] = (140, 500)  # Size of a simulated matrix; that of MATH-500.
 
     @property
     def conditions(self) -> list[Condition]:
@@ -100,7 +100,7 @@ def cbmm_study(
     responses: Responses | None = None,
     **running: Unpack[Running],
 ) -> Study:
-    """Do Qu et al. (2026), section 4, again, on a given matrix or a simulated one."""
+    """Replicate Qu et al. (2026), section 4, on a given matrix or a simulated one."""
     design, portable = design or CBMMDesign(), PortableKey.of(key)
     matrix = responses
     if matrix is None:
@@ -117,7 +117,7 @@ def cbmm_study(
 
 
 def _suite_tasks(design: CBMMDesign, key: PortableKey) -> Iterator[Task]:
-    """Yield all suites, one replication of every condition after the other."""
+    """Yield all suites, replication by replication over all conditions."""
     for replication in range(design.replications):
         mml, drawn = (replication < n for n in (design.mml_replications, design.drawn_replications))
         for number, condition in enumerate(design.conditions):

@@ -1,4 +1,4 @@
-"""Figures of the cBMM study, and its claims beside those of Qu et al. (2026)."""
+"""Figures of the cBMM study, and its claims compared with those of Qu et al. (2026)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -48,11 +48,11 @@ _KINDS = {
 }
 _SHOWN_BOUND = 0.1
 _SAME = 1e-9
-_APART = 0.004  # Shift of one rule's points from the next one's, so that neither hides the other.
+_APART = 0.004  # Shift between the points of different rules, so that none is hidden.
 _MOST_SHOWN = 30
-_FAR = 3  # Places from which on a change of rank is drawn dark.
+_FAR = 3  # Change of rank from which a line is drawn dark.
 _REACH = 4
-"""Interquartile ranges from the quartiles to the edge of a panel; what lies beyond is cut off."""
+"""Interquartile ranges from the quartiles to the edge of a panel; the rest is cut off."""
 
 
 def plot_recovery(recovery: pd.DataFrame, factors: Sequence[str], size: tuple[int, int]) -> Figure:
@@ -99,7 +99,7 @@ def plot_redundancy(redundancy: pd.DataFrame) -> Figure:
 
 
 def plot_stability(starts: pd.DataFrame) -> Figure:
-    """Draw how far apart fits from random starts are (Qu et al., 2026, Tables A.1 to A.3)."""
+    """Draw the disagreement of fits from random starts (Qu et al., 2026, Tables A.1 to A.3)."""
     title = "variance of the start (the larger of the two)"
     fig, axes = new_figure(7.6, 3.2, 1, 3, x=title, sharex=True, sharey=True)
     place = starts["variance_two"] + starts["method"].map({"mm": -0.15, "newton": 0.15})
@@ -173,7 +173,7 @@ def plot_levels(items: pd.DataFrame) -> Figure:
 def cbmm_claims(
     tables: Mapping[str, pd.DataFrame], size: tuple[int, int], simulated: bool
 ) -> Iterator[Claim]:
-    """Yield recovery, times, redundant items, stability, and what is said of one matrix."""
+    """Yield claims on recovery, times, redundant items, stability, and one matrix."""
     recovery, paper, stability = tables["recovery"], tables["paper"], tables["stability"]
     facts = {
         "kind": "drawn from the base, as none is given" if simulated else "given",
@@ -200,7 +200,7 @@ def cbmm_claims(
 
 
 def _farthest(recovery: pd.DataFrame) -> pd.DataFrame:
-    """Return each factor's rows where MM and Newton are farthest apart."""
+    """Return each factor's rows where MM and Newton differ most."""
     own = recovery[~recovery["factor"].isin(["base", "items", "subjects"])]
     place = ["factor", "value"]
     errors = own.pivot(index=place, columns="method", values="eta_error")
@@ -214,7 +214,7 @@ def _farthest(recovery: pd.DataFrame) -> pd.DataFrame:
 
 
 def _declared(redundancy: pd.DataFrame) -> pd.DataFrame:
-    """Return the least and the most of what rules without a bound find, over sparsities."""
+    """Return the range over sparsities of what rules without a bound find."""
     if not len(redundancy):
         return redundancy
     groups = redundancy[redundancy["rule"].isin(_RULES)].groupby("rule")[_RANGED]
@@ -223,7 +223,7 @@ def _declared(redundancy: pd.DataFrame) -> pd.DataFrame:
 
 
 def _over_variances(stability: pd.DataFrame) -> pd.DataFrame:
-    """Return how alike fits are over all variances, by method and parameter."""
+    """Return the agreement of fits over all variances, by method and parameter."""
     table = stability.groupby(["method", "parameter"], sort=False).agg(**{
         "from": ("variance_one", "min"), "to": ("variance_two", "max"), "runs": ("runs", "first"),
         "mean": ("mean", "min"), "lowest": ("lowest", "min"), "printed": ("printed_lowest", "min"),
@@ -243,7 +243,7 @@ def _moved(ranks: pd.DataFrame) -> dict[str, Any]:
 
 
 def _agreement_by_spread(heterogeneity: pd.DataFrame) -> pd.DataFrame:
-    """Return whether ability and accuracy agree the less, the more slopes differ."""
+    """Return whether ability and accuracy agree less as slopes vary more."""
     rows = heterogeneity[heterogeneity["method"] == "newton"]
     if len(rows) <= 2:
         return pd.DataFrame()
@@ -273,7 +273,7 @@ def cbmm_found(
     size: tuple[int, int],
     simulated: bool,
 ) -> Study:
-    """Return what the rows of suites, of a base, and of starts, and the look at a matrix say."""
+    """Evaluate the rows of suites and starts, and the results on a matrix."""
     fits, starts = rows["suites"], rows["stability"]
     recovery, redundancy = recovery_table(fits), redundancy_table(fits)
     tables = {
@@ -298,7 +298,7 @@ def cbmm_found(
         tables |= {name: look[name] for name in ("levels", "level_rho")}
         figures["levels"] = partial(plot_levels, look["items"])
     else:
-        notes.append("The items carry no numeric level, so difficulty is held against none.")
+        notes.append("The items have no numeric level, so difficulty is not compared with it.")
     kind = "simulated" if simulated else "given"
     return Study(
         f"cBMM study of {len(fits):,} fits and a {kind} {size[0]} x {size[1]} matrix",

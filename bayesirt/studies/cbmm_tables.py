@@ -1,4 +1,4 @@
-"""The tables of the cBMM study: of simulated suites, and of one matrix."""
+"""Tables of the cBMM study: simulated suites, and one matrix."""
 
 from collections.abc import Mapping
 from itertools import product
@@ -28,14 +28,14 @@ from bayesirt.studies.cbmm_tasks import (
 from bayesirt.studies.measures import Floats, read_printed, spearman
 
 LEVEL_MEASURES = {"minus_d": "-d", "b": "b = -d/a", "wrong": "the share wrong"}
-"""Of an item's difficulty."""
+"""Measures of an item's difficulty."""
 _RESAMPLES = 1000
 _SCOPES = {"all": 1.0, "top 20%": TOP_SHARE}
 _QUARTILES = {"_low": 0.25, "": 0.5, "_high": 0.75}
 
 
 def look_at(responses: Responses, *, key: Array) -> dict[str, pd.DataFrame]:
-    """Fit a matrix by both steps: tables, some empty where items carry no numeric level."""
+    """Fit a matrix with both steps; return tables, some empty if items have no numeric level."""
     fit_key, bootstrap_key = jax.random.split(key)
     fits = {str(step): fit_timed(step, responses, key=fit_key) for step in STEPS}
     items = _item_table(responses, fits)
@@ -50,7 +50,7 @@ def look_at(responses: Responses, *, key: Array) -> dict[str, pd.DataFrame]:
 
 
 def levels_of(responses: Responses) -> Floats | None:
-    """Return the items' human level, where they carry a numeric column of that name."""
+    """Return the items' human level, if they have a numeric column of that name."""
     names = [c for c in responses.item_metadata.columns if str(c).strip().lower() == "level"]
     if not names:
         return None
@@ -59,7 +59,7 @@ def levels_of(responses: Responses) -> Floats | None:
 
 
 def level_table(items: pd.DataFrame) -> pd.DataFrame:
-    """Return by method and level the share wrong and the quartiles of -d and b."""
+    """Return by method and level the share of wrong answers and the quartiles of -d and b."""
     if not len(items):
         return items
     groups = items.groupby(["method", "level"])
@@ -70,7 +70,7 @@ def level_table(items: pd.DataFrame) -> pd.DataFrame:
 
 
 def level_correlations(items: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    """Return Spearman's ρ of difficulty and level, with intervals from items drawn again."""
+    """Return Spearman's ρ of difficulty and level, with intervals from resampled items."""
     rows = []
     for method, own in items.groupby("method", sort=False) if len(items) else ():
         for name in LEVEL_MEASURES:
@@ -138,8 +138,8 @@ _KEPT = (*MEASURES, "cv_a", "rho_average", "rho_average_top", "average_rho_theta
 def recovery_table(replications: pd.DataFrame) -> pd.DataFrame:
     """Return the means of each measure by factor, value and method.
 
-    `time_ratio` is the mean ratio of times to those of MM, `behind` the share of suites in which
-    MM's log likelihood is below Newton's, which its prior holds back.
+    `time_ratio` is the mean ratio of times to those of MM; `behind` is the share of suites in which
+    MM's log likelihood is below Newton's, even though Newton has a prior.
     """
     place = ["factor", "value", "n_subjects", "n_items"]
     point = replications[replications["method"].isin(list(POINT_METHODS))]
@@ -160,7 +160,7 @@ def recovery_table(replications: pd.DataFrame) -> pd.DataFrame:
 
 
 def redundancy_table(replications: pd.DataFrame) -> pd.DataFrame:
-    """Return how well items with a = 0 are found; `paper_` columns call a ≠ 0 the discovery."""
+    """Return how well items with a = 0 are found; in `paper_` columns a ≠ 0 is the discovery."""
     sparse = replications[replications["factor"] == "sparsity"]
     table = pd.DataFrame([
         {"sparsity": sparsity, "method": method, "rule": rule, "q": q}
@@ -170,7 +170,7 @@ def redundancy_table(replications: pd.DataFrame) -> pd.DataFrame:
         if len(told := own[own[declared].notna()])
     ])  # fmt: skip
     if len(table):
-        # A false share below q in expectation may exceed it in a mean of few suites.
+        # A false share that is below q in expectation may exceed it in a mean of few suites.
         share, low = table["false_share"], 2 * table["false_share_se"].fillna(np.inf)
         table["holds"] = np.select(
             [table["q"].isna(), share <= table["q"], share - low <= table["q"]],
@@ -206,7 +206,7 @@ def _ratio(part: Floats, whole: Floats) -> float:
 
 
 def stability_table(starts: pd.DataFrame) -> pd.DataFrame:
-    """Return how alike fits from random starts are, beside the span of Tables A.1 to A.3."""
+    """Return the agreement of fits from random starts, and the range of Tables A.1 to A.3."""
     place = ["method", "parameter", "variance_one", "variance_two"]
     table = (
         starts.rename(columns=lambda name: name.removeprefix("rho_"))
@@ -231,7 +231,7 @@ def stability_table(starts: pd.DataFrame) -> pd.DataFrame:
 
 
 def heterogeneity_table(recovery: pd.DataFrame, looked: pd.DataFrame) -> pd.DataFrame:
-    """Return ρ of ability and accuracy against the spread of a, of all complete designs."""
+    """Return ρ of ability and accuracy against the spread of a, for all complete designs."""
     shown = recovery["factor"].isin(["base", "sparsity", "spread"])
     cbmm = recovery["method"].isin(["mm", "newton"])
     columns = ["factor", "value", "method", "cv_a", "rho_average", "rho_average_top"]
@@ -243,7 +243,7 @@ def heterogeneity_table(recovery: pd.DataFrame, looked: pd.DataFrame) -> pd.Data
 
 
 def paper_table(recovery: pd.DataFrame, redundancy: pd.DataFrame) -> pd.DataFrame:
-    """Return what the paper prints beside ours, NaN where nothing answers to it."""
+    """Return the paper's printed figures beside ours, NaN where we have none."""
     found = {
         "growth": _growth(recovery, "mm"),
         "growth_newton": _growth(recovery, "newton"),

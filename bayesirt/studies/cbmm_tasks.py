@@ -1,4 +1,4 @@
-"""What the cBMM study simulates (Qu et al., 2026, A.6), and its methods on one suite."""
+"""Simulations of the cBMM study (Qu et al., 2026, A.6), and its methods on one suite."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -45,9 +45,9 @@ FACTORS = {
 _LEAST_A, _MOST_A = 0.5, 1.0
 _MEAN_A = (_LEAST_A + _MOST_A) / 2
 _BASE_SPREAD = (_MOST_A - _LEAST_A) / np.sqrt(12) / _MEAN_A
-_D_SD = np.sqrt(0.5)  # The paper writes N(0, 0.5), and variances elsewhere in this place.
+_D_SD = np.sqrt(0.5)  # The paper writes N(0, 0.5), elsewhere with a variance in this place.
 _MOST_TRIES = 1000
-# β, how much likelier a cell is to be missing at the last row and column than at the first.
+# β, the increase in the logit of missingness from the first row and column to the last.
 _MAR_SLOPE = 2.0
 _FARTHEST = 50.0
 
@@ -57,8 +57,8 @@ class Condition:
     """One design."""
 
     factor: str  # One of `FACTORS`.
-    # Of the factor: J, N, log10 sigma, the missing share, the share of items that lose their wrong
-    # answers, the share with a = 0, or the coefficient of variation of a.
+    # Value of the factor: J, N, log10 sigma, the missing share, the share of items that lose their
+    # wrong answers, the share with a = 0, or the coefficient of variation of a.
     value: float
     n_subjects: int
     n_items: int
@@ -80,13 +80,13 @@ class Suite(NamedTuple):
 
 
 def base_values(n_subjects: int, n_items: int) -> dict[str, float]:
-    """Return where each factor stands in the base."""
+    """Return the value of each factor in the base."""
     own = {"items": float(n_items), "subjects": float(n_subjects), "spread": _BASE_SPREAD}
     return dict.fromkeys(FACTORS, 0.0) | own
 
 
 def draw_suite(condition: Condition, rng: np.random.Generator) -> Suite:
-    """Draw parameters, responses and what is missing, as Qu et al. (2026) do in A.6."""
+    """Draw parameters, responses and missing cells, as in Qu et al. (2026), A.6."""
     for _ in range(_MOST_TRIES):
         theta = rng.normal(size=condition.n_subjects)
         a = _draw_slopes(condition, rng)
@@ -101,7 +101,7 @@ def draw_suite(condition: Condition, rng: np.random.Generator) -> Suite:
 
 
 def _draw_slopes(condition: Condition, rng: np.random.Generator) -> Floats:
-    """Draw a: uniform; log-normal of the same mean where its spread is the factor."""
+    """Draw a: uniform, or log-normal with the same mean if its spread is the factor."""
     n, value = condition.n_items, condition.value
     if condition.factor == "spread":
         variance = np.log1p(value**2)
@@ -113,7 +113,7 @@ def _draw_slopes(condition: Condition, rng: np.random.Generator) -> Floats:
 
 
 def missing_by_place(n_subjects: int, n_items: int, rate: float) -> Floats:
-    """Return the probability of each cell to be missing at random, by its place (A.6.3)."""
+    """Return the probability of each cell to be missing, by its row and column (A.6.3)."""
     row, column = np.linspace(0, 1, n_subjects), np.linspace(0, 1, n_items)
     place = _MAR_SLOPE * (row[:, None] + column) / 2
     alpha = brentq(lambda x: expit(x + place).mean() - rate, -_FARTHEST, _FARTHEST, xtol=1e-13)
@@ -139,7 +139,7 @@ POINT_METHODS = {
     "joint_map": "joint MAP",
     "mml": "MML",
 }
-MOST_ITEMS_OF_MML = 2000  # The errors of MML need a matrix of 2 J rows to be taken apart.
+MOST_ITEMS_OF_MML = 2000  # The standard errors of MML need the inverse of a matrix of 2 J rows.
 POSTERIORS = ("laplace positive", "laplace free", "blocked positive", "blocked free")
 """Engine and kind of slopes."""
 
@@ -152,7 +152,7 @@ STARTS = Part(
     STEPS,
 )
 TOP_SHARE = 0.2
-BOUNDS = (0.05, 0.1, 0.2)  # q: bounds on the share of items that are wrongly called redundant.
+BOUNDS = (0.05, 0.1, 0.2)  # q: bounds on the share of items wrongly called redundant.
 _FIT = (
     "seconds", "converged", "iterations", "log_likelihood", "rho_theta", "rho_a", "rmse_d",
     "eta_error", "hellinger", "cv_a", "rho_average", "rho_average_top", "average_rho_theta",
@@ -170,12 +170,12 @@ class Fit(NamedTuple):
     theta: Floats  # shape (subject,), Mean 0, standard deviation 1.
     a: Floats  # shape (item,), In units of η.
     d: Floats  # shape (item,), In units of η.
-    seconds: float  # Without compilation.
+    seconds: float  # Excluding compilation.
     point: PointEstimate
 
 
 def methods_for(n_items: int, slow: bool) -> list[str]:
-    """Return the point estimators for a size."""
+    """Return the point estimators to use for a size."""
     with_mml = slow and n_items <= MOST_ITEMS_OF_MML
     return [name for name in POINT_METHODS if name != "mml" or with_mml]
 
@@ -192,7 +192,7 @@ def fit_timed(name: str, responses: Responses, *, key: Array, temperature: float
 
 @cache
 def _compile(name: str, shape: tuple[int, int]) -> None:
-    """Fit any responses of a shape once in this process, so that no later fit has to compile."""
+    """Fit responses of a shape once in this process, so that later fits do not compile."""
     answers = np.random.default_rng(0).integers(0, 2, shape)
     fit = _fitters(jax.random.key(0), 1.0)[name]
     quietly(fit, Responses.from_arrays(answers), max_iterations=1)
@@ -214,12 +214,12 @@ def on_sample_scale(theta: Floats, a: Floats, d: Floats) -> tuple[Floats, Floats
 
 
 def sample_review(name: str, responses: Responses, *, key: Array) -> Posterior:
-    """Draw from one of `POSTERIORS`, long enough for P(|a| < a_min)."""
+    """Draw from one of `POSTERIORS`, with enough draws for P(|a| < a_min)."""
     engine, slopes = name.split()
     priors = Priors(slopes="free" if slopes == "free" else "positive")
     if engine == "laplace":
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ApproximationWarning)  # how rough it is, is the study
+            warnings.simplefilter("ignore", ApproximationWarning)  # the study measures its error
             return sample_laplace(responses, key=key, model=TwoPL(priors))
     options = RunOptions(num_chains=2, num_warmup=200, num_samples=250, thinning=1)
     return sample_blocked(responses, key=key, model=TwoPL(priors), options=options)
@@ -238,7 +238,7 @@ def random_start(
 def suite_rows(
     condition: Condition, place: tuple[int, int], methods: Sequence[str], key: PortableKey
 ) -> list[Row]:
-    """Return what each method says of one suite; keys depend on what is run, not on when."""
+    """Return the results of each method on one suite; keys depend on the work, not the order."""
     suite = draw_suite(condition, key.rng(*place))
     return [_measured(name, suite, key.folded(*place, name)) for name in methods]
 
@@ -250,13 +250,13 @@ def _measured(name: str, suite: Suite, key: Array) -> Row:
     try:
         return measure_review(suite, sample_review(name, suite.responses, key=key))
     except ResponseError:
-        return {"items": len(suite.a)}  # no curvature that Laplace could use
+        return {"items": len(suite.a)}  # no curvature for Laplace
 
 
 def start_task(
     replication: int, responses: Responses, variances: tuple[float, ...], key: PortableKey
 ) -> Task:
-    """Return fits of one matrix from random starts of every variance."""
+    """Return the task of fitting one matrix from random starts of every variance."""
     ways = product(STEPS, combinations_with_replacement(variances, 2))
     places = [("stability", (step, replication, *pair)) for step, pair in ways]
     return Task(places, partial(start_rows, replication, responses, variances, key))
@@ -265,7 +265,7 @@ def start_task(
 def start_rows(
     replication: int, responses: Responses, variances: tuple[float, ...], key: PortableKey
 ) -> list[Row]:
-    """Return how alike two fits are, for each step and pair of variances."""
+    """Return the agreement of two fits, for each step and pair of variances."""
     rows: list[Row] = []
     n = len(variances)
     for step in STEPS:
@@ -316,7 +316,7 @@ def measure_fit(suite: Suite, fit: Fit) -> Row:
 
 
 def measure_review(suite: Suite, posterior: Posterior) -> Row:
-    """Count what `review_items` lists as redundant under each bound, and how much rightly."""
+    """Count the items that `review_items` lists as redundant under each bound, and those right."""
     nil = dict(zip(suite.responses.items, suite.a == 0, strict=True))
     row: Row = {"items": len(nil), "nil": float(sum(nil.values()))}
     for q in BOUNDS:
@@ -343,7 +343,7 @@ def variation(a: Floats) -> float:
 
 
 def accuracy_of(responses: Responses) -> Floats:
-    """Return each subject's share of right answers among its trials."""
+    """Return each subject's proportion correct."""
     successes, trials, _ = responses.cells.totals(1)
     return np.asarray(successes / trials)
 

@@ -1,12 +1,12 @@
 """Claims of a study: what a paper prints, what we get, and whether they differ.
 
-What a study claims is a file, `claims_x.csv`: one line a figure, which is said of every row of a
-table. `table`, `where` and `title` hold until the next line that names a table; the lines of one
-table are said together, row by row. Texts take what braces name from the row: `{method}` as it is
-logged, `{method_name}` in words. `here`, `error` and `paper` are columns or expressions of columns;
-an error that is not named is that of the column here (`_se`), if there is one. A `verdict` is a
-rule (see `_ruled`), perhaps with the column that it needs in brackets, or a text; of several texts
-(`one if x > 0 | other`) the first whose condition the row meets.
+A file `claims_x.csv` defines the claims of study x: one line per figure, which is reported for
+every row of a table. `table`, `where` and `title` hold until the next line that names a table; the
+lines of one table are reported together, row by row. Braces in texts are filled from the row:
+`{method}` as logged, `{method_name}` in words. `here`, `error` and `paper` are columns or
+expressions of columns; the default error is the `_se` column of `here`, if there is one. A
+`verdict` is a rule (see `_ruled`), perhaps with the column that it needs in brackets, or a text; of
+several texts (`one if x > 0 | other`) the first whose condition the row meets is used.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,8 +18,8 @@ import pandas as pd
 from bayesirt.posterior import LEVEL
 from bayesirt.studies.measures import read_printed
 
-_ERRORS = 2.0  # Standard errors within which two figures agree, or a stated coverage holds.
-_ROUNDING = 5e-4  # Of printed figures.
+_ERRORS = 2.0  # Standard errors within which two figures agree, or a nominal coverage holds.
+_ROUNDING = 5e-4  # Rounding error of printed figures.
 _HOLDS_ON = ["table", "where", "title"]
 
 
@@ -34,14 +34,14 @@ class Claim(NamedTuple):
 
 
 def agreement(claim: Claim, paper_error: float) -> str:
-    """Say whether a figure is the paper's, within two standard errors of both and rounding."""
+    """Say whether a figure agrees with the paper's, within two standard errors and rounding."""
     limit = _ERRORS * np.hypot(claim.error, paper_error) + _ROUNDING
     apart = abs(claim.here - claim.paper)
     return "" if np.isnan(apart + limit) else "agrees" if apart <= limit else "differs"
 
 
 def holding(claim: Claim) -> str:
-    """Say whether intervals hold as often as they say, within two standard errors."""
+    """Say whether intervals have nominal coverage, within two standard errors."""
     enough = claim.here >= LEVEL - _ERRORS * np.nan_to_num(claim.error)
     return "holds" if enough else "does not hold"
 
@@ -56,7 +56,7 @@ def claims_from(
     tables: Mapping[str, pd.DataFrame],
     names: Mapping[str, Mapping[Any, str]] | None = None,
 ) -> Iterator[Claim]:
-    """Yield what a study claims of its tables, with words for what some columns hold (`names`)."""
+    """Yield the claims of a study on its tables; `names` are words for the values of columns."""
     lines = read_printed(f"claims_{study}", ";").astype(object)
     begins = lines["table"].notna()
     lines.loc[begins, _HOLDS_ON] = lines.loc[begins, _HOLDS_ON].fillna("")
@@ -69,7 +69,7 @@ def claims_from(
 
 
 def _of_table(table: pd.DataFrame, lines: pd.DataFrame) -> Iterator[Claim]:
-    """Yield the figures of a table row by row, those of a row line by line."""
+    """Yield the figures of a table row by row, and line by line within a row."""
     said = [(line, *_figures(table, line)) for line in lines.itertuples()]
     for k, row in enumerate(table.to_dict("records")):
         for line, shown, *figures in said:
@@ -81,19 +81,19 @@ def _of_table(table: pd.DataFrame, lines: pd.DataFrame) -> Iterator[Claim]:
 
 
 def _figures(table: pd.DataFrame, line: Any) -> "list[pd.Series[Any]]":
-    """Return of which rows a line is said, and its figures: here, error and paper."""
+    """Return which rows a line applies to, and its figures: here, error and paper."""
     error = line.error or (f"{line.here}_se" if f"{line.here}_se" in table else "")
     return [_column(table, text) for text in (line.where or "True", line.here, error, line.paper)]
 
 
 def _column(table: pd.DataFrame, text: str) -> "pd.Series[Any]":
-    """Return a column, or what an expression of columns gives; NaN where nothing is named."""
+    """Return a column, or the value of an expression of columns; NaN without either."""
     found = table[text] if text in table else table.eval(text, engine="python") if text else np.nan
     return found if isinstance(found, pd.Series) else pd.Series(found, table.index)
 
 
 def _verdict(verdict: str, claim: Claim, row: Mapping[str, Any]) -> str:
-    """Return what a rule says of a figure, and a text after it; or a text alone."""
+    """Return the result of a rule on a figure, with any text after it, or a text alone."""
     rule, comma, text = verdict.partition(", ")
     said = _ruled(rule, claim, row)
     if said is not None:
@@ -112,25 +112,25 @@ def _ruled(rule: str, claim: Claim, row: Mapping[str, Any]) -> str | None:
             return agreement(claim, row[of])
         case "holds":
             return holding(claim)
-        case "sign":  # Of a difference, by two standard errors.
+        case "sign":  # Of a difference, within two standard errors.
             reach = _ERRORS * claim.error
             return sign_of(claim.here - reach, claim.here + reach)
         case "bounds":  # Of the interval.
             return f"{row['low']:.4g} to {row['high']:.4g}"
         case "gain":
             return f"{row['low']:.4g} to {row['high']:.4g}: {sign_of(row['low'], row['high'])}"
-        case "up_to":  # The largest of figures of which the least is said.
+        case "up_to":  # The largest of a range whose least value is the figure.
             return "" if np.isclose(claim.here, row[of]) else f"up to {row[of]:.4g}"
     return None
 
 
 def claim_table(claims: Iterable[Claim]) -> pd.DataFrame:
-    """Return one row a claim."""
+    """Return one row per claim."""
     return pd.DataFrame(list(claims), columns=list(Claim._fields))
 
 
 def in_words(claims: pd.DataFrame, notes: Iterable[str] = ()) -> list[str]:
-    """Return one line a claim and a note."""
+    """Return one line per claim and per note."""
     return [
         *(_line(*row) for row in claims.itertuples(index=False)),
         *(f"Note: {n}" for n in notes),

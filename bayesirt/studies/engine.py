@@ -1,4 +1,4 @@
-"""The engine of all studies: tasks whose rows are logged as they come, and what a study leaves."""
+"""The engine of all studies: tasks whose rows are logged as they come, and a study's results."""
 
 import csv
 import json
@@ -22,7 +22,7 @@ _WORDS = frozenset({"engine", "method", "warned", "failed"})
 
 
 class _Log:
-    """Rows of a part by their place, in memory and, where a folder is given, in a file."""
+    """Rows of a part by their place, in memory and, if a folder is given, in a file."""
 
     def __init__(self, part: "Part", settings: Mapping[str, Any], folder: Path | None) -> None:
         self._columns = [*part.place, *part.measures]
@@ -39,7 +39,7 @@ class _Log:
         self.rows = {tuple(row[name] for name in part.place): row for row in found}
 
     def append(self, place: tuple[Any, ...], row: Row) -> None:
-        """Keep a row; one write a row, so that a study cut short loses none but the last."""
+        """Store a row in a single write, so that an interrupted study loses at most the last."""
         self.rows[place] = row
         if self._path is not None:
             with self._path.open("a", encoding="utf-8", newline="") as file:
@@ -47,13 +47,13 @@ class _Log:
 
 
 def _claim(folder: Path, settings: Mapping[str, Any]) -> None:
-    """Write the settings, or make sure that the folder's are the same."""
+    """Write the settings, or check that the folder's are the same."""
     folder.mkdir(parents=True, exist_ok=True)
     path, text = folder / _SETTINGS, json.dumps(settings, indent=2, sort_keys=True) + "\n"
     shown = one_line(str(folder), 400)
     if not path.exists():
         if any(folder.iterdir()):
-            raise ResponseError(f"{shown} holds files that are no study; name another folder")
+            raise ResponseError(f"{shown} holds files that are not a study; name another folder")
         path.write_text(text, "utf-8")
     elif path.read_text("utf-8") != text:
         raise ResponseError(
@@ -62,7 +62,7 @@ def _claim(folder: Path, settings: Mapping[str, Any]) -> None:
 
 
 def _read(path: Path, columns: Sequence[str]) -> list[Row]:
-    """Read the rows, cutting off one that was not written to its end."""
+    """Read the rows, cutting off an incomplete last one."""
     whole = path.read_bytes() if path.exists() else b""
     whole = whole[: whole.rfind(b"\n") + 1]
     if not whole:
@@ -81,13 +81,13 @@ def _read(path: Path, columns: Sequence[str]) -> list[Row]:
 class Part(NamedTuple):
     """A table that grows row by row."""
 
-    place: Sequence[str]  # Columns that tell its rows apart, and by which they are ordered.
+    place: Sequence[str]  # Columns that identify its rows, and by which they are sorted.
     measures: Sequence[str]
-    methods: Sequence[str] = ()  # Their order, if the place has a column of them.
-    conditions: pd.DataFrame | None = None  # Told in place of their number, the first column.
+    methods: Sequence[str] = ()  # Order of methods, if the place has a column of them.
+    conditions: pd.DataFrame | None = None  # Shown in place of their number, the first column.
 
     def told(self, rows: Iterable[Row]) -> pd.DataFrame:
-        """Return rows in order, with what their conditions say; NaN where nothing was measured."""
+        """Return the sorted rows with their conditions; NaN where nothing was measured."""
         columns = [*self.place, *self.measures]
         numbers = [name for name in columns if name not in _WORDS]
         table = pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(numbers, float))
@@ -103,21 +103,20 @@ class Part(NamedTuple):
 
 
 class Running(TypedDict, total=False):
-    """How a study is run; none of this changes what comes of it, but for times."""
+    """How a study is run; none of this changes its results, except for times."""
 
-    folder: Path | None  # Where rows are written as they come; a part found there is gone on with.
-    n_processes: int  # Above 1, tasks run side by side, which blurs times.
+    folder: Path | None  # Where rows are written as they come; a partial study is resumed.
+    n_processes: int  # Above 1, tasks run in parallel, which distorts times.
     scheduler: str | None  # Address of a Dask scheduler, whose workers then run the tasks.
-    progress: Callable[[int, int], None] | None  # Told (done, all) after each task.
+    progress: Callable[[int, int], None] | None  # Called with (done, all) after each task.
 
 
 def do_tasks(
     tasks: Sequence[Task], parts: Mapping[str, Part], settings: Mapping[str, Any], running: Running
 ) -> dict[str, pd.DataFrame]:
-    """Do the tasks of which the logs lack a row, and return each part's rows in order.
+    """Run the tasks with rows missing from the logs, and return each part's rows in order.
 
-    The first part's log lies in the folder itself, and claims it; the others' in folders of their
-    names.
+    The first part's log is in the folder itself; those of other parts are in subfolders.
     """
     folder, progress = running.get("folder"), running.get("progress")
     logs = {
@@ -138,7 +137,7 @@ def do_tasks(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Study:
-    """What came of a study's work, and what it says."""
+    """A study's replications and results."""
 
     title: str
     replications: pd.DataFrame
@@ -152,7 +151,7 @@ class Study:
 
     @cached_property
     def claims(self) -> pd.DataFrame:
-        """What the study finds, one row a figure; see `bayesirt.studies.claims`."""
+        """The study's findings, one row per figure; see `bayesirt.studies.claims`."""
         return claim_table(self.said)
 
     def to_text(self) -> str:
@@ -170,7 +169,7 @@ class Study:
         Parameters
         ----------
         folder : Path
-            Made where it is missing; may be the one that the study ran in.
+            Created if missing; may be the one that the study ran in.
         """
         folder.mkdir(parents=True, exist_ok=True)
         for name, table in {**self.tables, "claims": self.claims}.items():

@@ -1,4 +1,4 @@
-"""What figures of studies share: panels, lines over a condition, dots with intervals, boxes.
+"""Helpers for the figures of studies: panels, lines over a condition, dots, boxes.
 
 Every figure is readable in black and white.
 """
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
 
-STYLES: tuple[dict[str, Any], ...] = (  # Of lines, told apart without colours, too.
+STYLES: tuple[dict[str, Any], ...] = (  # Line styles that can be told apart without colours.
     {"color": ACCENT, "ls": "-", "marker": "o"},
     {"color": INK, "ls": "--", "marker": "s", "mfc": "white"},
     {"color": SOFT, "ls": "-", "marker": "^"},
@@ -29,12 +29,12 @@ STYLES: tuple[dict[str, Any], ...] = (  # Of lines, told apart without colours, 
     {"color": SOFT, "ls": ":", "marker": "v"},
 )
 POINT: dict[str, Any] = {"color": ACCENT, "mec": INK, "mew": 0.4}
-_WIDE = 20.0  # Times the lowest value from which powers of ten are ticks enough.
+_WIDE = 20.0  # Ratio of highest to lowest value from which powers of ten are enough ticks.
 
 
 @contextmanager
 def study_style() -> Iterator[None]:
-    """Draw as reports do, with a grid and small words."""
+    """Draw in the style of reports, with a grid and small text."""
     settings = {
         "axes.grid": True, "axes.axisbelow": True, "grid.color": "#e4e4e4", "grid.linewidth": 0.6,
         "axes.titlesize": 9, "figure.labelsize": 9, "xtick.labelsize": 8, "ytick.labelsize": 8,
@@ -47,7 +47,7 @@ def study_style() -> Iterator[None]:
 def new_figure(
     width: float, height: float, rows: int = 1, columns: int = 1, *, x: str = "", **share: Any
 ) -> tuple[Figure, NDArray[Any]]:
-    """Return a figure and its panels, shape (row, column), perhaps with a name of all x axes."""
+    """Return a figure and its panels, shape (row, column), perhaps with a common x label."""
     fig = Figure(figsize=(width, height), layout="constrained")
     if x:
         fig.supxlabel(x)
@@ -121,13 +121,13 @@ def draw_boxes(
 
 
 def legend_above(fig: Figure, ax: Axes, n_columns: int, **style: Any) -> None:
-    """Put what a panel names above the figure."""
+    """Put the legend of a panel above the figure."""
     handles = ax.get_legend_handles_labels()
     fig.legend(*handles, loc="outside upper center", ncols=n_columns, **style)
 
 
 def patches(fills: Mapping[str, str]) -> list[Patch]:
-    """Return what a legend shows for boxes."""
+    """Return legend handles for boxes."""
     return [Patch(facecolor=fill, edgecolor=INK, label=name) for name, fill in fills.items()]
 
 
@@ -140,7 +140,7 @@ def log_plain(ax: Axes, ticks: Sequence[float] | None = None) -> None:
 
 
 def log_values(ax: Axes) -> None:
-    """Make the y axis logarithmic, with enough ticks where it spans little."""
+    """Make the y axis logarithmic, with enough ticks for a short range."""
     ax.set_yscale("log")
     low, high = ax.get_ylim()
     steps = (1.0,) if high > _WIDE * low else (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)

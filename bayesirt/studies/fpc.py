@@ -1,7 +1,7 @@
-"""The FPC study: Habba et al. (2026) done again, with intervals and unlike subjects.
+"""The FPC study: a replication of Habba et al. (2026), with intervals and dissimilar subjects.
 
-Benchmarks join a suite one after another by fixed-parameter calibration; at each step subjects
-that were held out are predicted from their answers to anchors.
+Benchmarks join a suite one after another by fixed-parameter calibration; at each step held-out
+subjects are predicted from their answers to anchors.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ _BASELINES = ("concurrent", "concurrent_gp_irt", "anchor_mean", "random")
 _SHOWN = ("fixed", "fixed_gp_irt", "anchor_mean", "random")
 _AIM, _AIM_ANCHORS = 2.5, 100
 _FEW_ANCHORS = 25
-_WITHIN = 8  # Rows to spare beyond one a benchmark, from which a trend is taken within benchmarks.
+_WITHIN = 8  # Rows beyond one per benchmark that are needed for a trend within benchmarks.
 _LINES = {name: METHODS[name] for name in ("fixed", "concurrent", "random", "fixed_gp_irt")}
 _SPLITS = {
     "random": "like the reference",
@@ -68,16 +68,16 @@ def fpc_study(
     families: Mapping[str, str] | None = None,
     **running: Unpack[Running],
 ) -> Study:
-    """Do Habba et al. (2026), section 4, again: predict held-out subjects as a suite grows.
+    """Replicate Habba et al. (2026), section 4: predict held-out subjects as a suite grows.
 
     The suite is simulated, or given by complete responses, the benchmark of each item (`groups`)
-    and perhaps the family of each subject, to hold whole families out.
+    and perhaps the family of each subject, to hold out whole families.
     """
     portable = PortableKey.of(key)
     if responses is None:
         for given, option in ((groups, "--groups"), (families, "--families")):
             if given is not None:
-                raise ResponseError(f"{option} needs the responses, too; give --responses")
+                raise ResponseError(f"{option} needs the responses too; give --responses")
         design = design or FPC_SIMULATED
         matrix = simulated_matrix(design.simulated, portable.rng(_MATRIX_SEED))
     elif groups is None:
@@ -99,7 +99,7 @@ def fpc_study(
 
 
 def fpc_found(rows: pd.DataFrame, matrix: FPCMatrix) -> Study:
-    """Return what the rows of a chain, step and method under a condition say."""
+    """Evaluate the rows of all conditions, chains, steps and methods."""
     usual = _as_usual(rows, _USUAL)
     tables = {
         "methods": mean_table(usual, ["anchors", "method"]),
@@ -134,7 +134,7 @@ def fpc_found(rows: pd.DataFrame, matrix: FPCMatrix) -> Study:
 
 
 def fpc_claims(tables: Mapping[str, pd.DataFrame], matrix: FPCMatrix) -> Iterator[Claim]:
-    """Yield how far predictions are off, against baselines, along the chain, and at what cost."""
+    """Yield the errors of predictions, against baselines and along the chain, and their cost."""
     responses, trends, references = matrix.responses, tables["trends"], tables["references"]
     facts = {
         "kind": "Simulated" if matrix.simulated else "Given", "subjects": responses.n_subjects,
@@ -162,7 +162,7 @@ def fpc_claims(tables: Mapping[str, pd.DataFrame], matrix: FPCMatrix) -> Iterato
 
 
 def _above_with_few(baselines: pd.DataFrame) -> pd.DataFrame:
-    """Return with how many of the small numbers of anchors FPC is further off than a baseline."""
+    """Count the small numbers of anchors at which FPC has a larger error than a baseline."""
     few = baselines[baselines["anchors"] <= _FEW_ANCHORS]
     gaps = few.groupby("method", sort=False)["difference"]
     table = gaps.agg(numbers="size", above=lambda gap: (gap > 0).sum()).reset_index()
@@ -170,7 +170,7 @@ def _above_with_few(baselines: pd.DataFrame) -> pd.DataFrame:
 
 
 def _beside_the_aim(benchmarks: pd.DataFrame, simulated: bool) -> pd.DataFrame:
-    """Return benchmarks, and which of them the paper's aim is for: large ones of real answers."""
+    """Return benchmarks, and which the paper's aim applies to: large ones with real answers."""
     aimed_at = (benchmarks["anchors"] == _AIM_ANCHORS) & (benchmarks["method"] == "fixed")
     return benchmarks.assign(
         aimed_at=aimed_at & (benchmarks["n_items"] > _AIM_ANCHORS) & (not simulated),
@@ -179,7 +179,7 @@ def _beside_the_aim(benchmarks: pd.DataFrame, simulated: bool) -> pd.DataFrame:
 
 
 def _as_usual(rows: pd.DataFrame, usual: Mapping[str, Any]) -> pd.DataFrame:
-    """Return the rows in which these are as usual."""
+    """Return the rows with the usual values of these columns."""
     return rows[(rows[list(usual)] == pd.Series(usual)).all(axis=1)]
 
 
@@ -195,7 +195,7 @@ def mean_table(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 def paired_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return how much further off FPC is than each baseline, on the same predictions."""
+    """Return the error of FPC minus that of each baseline, on the same predictions."""
     mae = rows.pivot(index=["anchors", "chain", "step"], columns="method", values="mae")
     others = [name for name in _BASELINES if name in mae]
     gap = (-mae[others].sub(mae["fixed"], axis=0)).stack(future_stack=True).dropna()
@@ -209,10 +209,10 @@ def paired_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def trend_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the slope of the MAE in points a step, as the chain grows.
+    """Return the slope of the MAE in points per step, as the chain grows.
 
-    `within` says whether benchmarks are compared with themselves at other steps, where they were
-    measured often enough; `steps` go from the first measured to the last.
+    `within` is true if benchmarks were measured often enough to be compared with themselves at
+    other steps; `steps` is the number of steps from the first measured to the last.
     """
     found = []
     for place, own in groups_of(rows, ("anchors", "method")):
@@ -229,7 +229,7 @@ def trend_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def varied_table(rows: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Return what becomes of errors where one thing is varied, on the same chains."""
+    """Return the errors when one factor is varied, on the same chains."""
     kept = _as_usual(rows, {name: value for name, value in _USUAL.items() if name != column})
     varied = kept[kept[column] != _USUAL[column]]
     same = kept["anchors"].isin(varied["anchors"]) & kept["chain"].isin(varied["chain"])
@@ -238,7 +238,7 @@ def varied_table(rows: pd.DataFrame, column: str) -> pd.DataFrame:
 
 
 def cost_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return what each step costs, means over chains, by the count of Habba et al. (2026)."""
+    """Return the cost of each step, averaged over chains, counted as in Habba et al. (2026)."""
     own = rows[rows["method"].isin(("fixed", "concurrent", "random"))]
     columns = ["asked_subject", "asked_reference", "n_earlier", "seconds", "compiling"]
     found: pd.DataFrame = own.groupby(["anchors", "method", "step"], sort=False)[columns].mean()
@@ -246,7 +246,7 @@ def cost_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def paper_table(summary: pd.DataFrame) -> pd.DataFrame:
-    """Return what Habba et al. (2026) print of their data, with `ours`, NaN where we have none."""
+    """Return figures that Habba et al. (2026) print, with `ours`, NaN where we have none."""
     printed = read_printed("fpc_printed")
     measured = summary.melt(["anchors", "method"], ["mae", "spearman"], "measure", "ours")
     named = printed.assign(measure=printed["quantity"].str.replace("_low|_high", "", regex=True))
@@ -254,7 +254,7 @@ def paper_table(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def plot_along(along: pd.DataFrame) -> Figure:
-    """Draw the error at each step of the chain, a panel for each number of anchors."""
+    """Draw the error at each step of the chain, with a panel per number of anchors."""
     numbers = list(along["anchors"].unique())
     n_columns = min(len(numbers), _COLUMNS)
     n_rows = -(-len(numbers) // n_columns)
@@ -275,7 +275,7 @@ def plot_along(along: pd.DataFrame) -> Figure:
 
 
 def plot_rules(rules: pd.DataFrame) -> Figure:
-    """Draw the error by the rule that chooses anchors, against their number."""
+    """Draw the error by the rule that chooses anchors, with a panel per number of anchors."""
     own = rules[rules["method"] == "fixed"]
     numbers = list(own["anchors"].unique())
     fig, axes = new_figure(6.4, 1.2 + 1.1 * len(numbers), len(numbers), x=f"{_ERROR}, of FPC")

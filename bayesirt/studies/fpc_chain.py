@@ -1,6 +1,6 @@
 """A chain of benchmarks that join a suite one after another (Habba et al., 2026).
 
-At each step anchors say what test subjects would score on the new benchmark, and how far off.
+At each step the scores of test subjects on the new benchmark are predicted from anchors.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -37,7 +37,7 @@ _ROUNDING = 1e-9
 _SAMPLES = 20
 Measures = dict[str, float]
 _NO_INTERVALS: Measures = {"coverage": float("nan"), "width": float("nan")}
-_MOST_MEASURED = 250  # Reference subjects whose errors are looked at: enough for a mean square.
+_MOST_MEASURED = 250  # Reference subjects whose errors are measured: enough for a mean square.
 _EXCESS_DRAWS = 60
 _DRAWS = 100
 _ROOM = 128
@@ -50,10 +50,10 @@ def predict_benchmark(
 ) -> pd.DataFrame:
     """Predict test subjects on a benchmark from their answers to its anchors and earlier ones.
 
-    One row a test subject, as by `predict_suite`, with its accuracy on the benchmark as `truth`.
-    Items without slope, half of them answered, fill up what is computed to a multiple of 128 items,
-    so that benchmarks of different sizes share compiled code. They say nothing of abilities, and
-    belong to the earlier benchmarks, whose scores nobody looks at.
+    One row per test subject, as in `predict_suite`, with its accuracy on the benchmark as `truth`.
+    Items are padded to a multiple of 128 with items without slope, both answered and unanswered, so
+    that benchmarks of different sizes share compiled code. These carry no information on abilities
+    and belong to the earlier benchmarks, whose scores are not used.
     """
     (name,) = own.benchmark_names
     weights, names = own.anchors(name), (*earlier.names, *own.known.names)
@@ -106,10 +106,10 @@ def measure_predictions(predicted: pd.DataFrame) -> dict[str, Measures]:
 
 
 def measure_random(right: Floats, n_asked: int, rng: np.random.Generator) -> Measures:
-    """Ask all subjects the same few items, drawn at random 20 times, and take their mean.
+    """Predict by the mean on the same few random items for all subjects, averaged over 20 draws.
 
-    Intervals are Wilson's (1927), with (J - n) / (J - 1) of the variance that n answers would have
-    if items could come twice. Habba et al. (2026), section 4.1.
+    Intervals are Wilson's (1927), with (J - n) / (J - 1) of the variance of n answers drawn with
+    replacement. Habba et al. (2026), section 4.1.
     """
     truth, n_items = right.mean(1), right.shape[1]
     found = []
@@ -121,7 +121,7 @@ def measure_random(right: Floats, n_asked: int, rng: np.random.Generator) -> Mea
 
 
 def _fillers(names: Sequence[str], n_answered: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return names of fillers, answered ones and others, that nothing else has."""
+    """Return unique names of fillers, answered and unanswered."""
     new = "_" * (1 + max(map(len, names)))
     counts = -n_answered % _ROOM, (n_answered - len(names)) % _ROOM
     sure = tuple(f"{new}{k}" for k in range(counts[0]))
@@ -139,7 +139,7 @@ def _joined(*parts: KnownItems) -> KnownItems:
 def _answers(
     responses: Responses, subjects: Index, items: set[str], sure: tuple[str, ...]
 ) -> Responses:
-    """Return the answers of some subjects to some items, and right ones to fillers."""
+    """Return the answers of some subjects to some items, with right answers to fillers."""
     found = _chosen(responses.items, items)
     kept = responses.select(subjects, found)
     ones = np.ones((len(subjects), len(sure)), np.int64)
@@ -164,7 +164,7 @@ def _intervals(low: Floats, high: Floats, truth: Floats) -> Measures:
 
 
 def _wilson(mean: Floats, variance: float) -> tuple[Floats, Floats]:
-    """Return ends of intervals; the variance is that of a mean whose answers vary by 1."""
+    """Return ends of intervals; `variance` is that of a mean of answers with unit variance."""
     share = float(ndtri((1 + LEVEL) / 2)) ** 2 * variance
     centre = (mean + share / 2) / (1 + share)
     half = np.sqrt(share * (mean * (1 - mean) + share / 4)) / (1 + share)
@@ -176,26 +176,26 @@ _TOGETHER = 8
 
 
 class Calibration(NamedTuple):
-    """What a method made of a benchmark that joined, and what it says of test subjects."""
+    """The calibration of a benchmark that joins, and its predictions for test subjects."""
 
-    predicted: pd.DataFrame  # One row a test subject; see `predict_benchmark`.
-    # Answers that a new subject is asked for at this step, as Habba et al. (2026) count: those to
-    # the benchmark's anchors, and under concurrent calibration those to all earlier ones again.
+    predicted: pd.DataFrame  # One row per test subject; see `predict_benchmark`.
+    # Answers asked of a new subject at this step, as counted by Habba et al. (2026): those to the
+    # benchmark's anchors, and under concurrent calibration also those to all earlier ones.
     asked_subject: int
-    asked_reference: int  # Answers that each reference subject is asked for, likewise.
+    asked_reference: int  # Answers asked of each reference subject, likewise.
     seconds: float  # Of the calibration.
-    compiling: float  # What of them JAX spent on compiling.
+    compiling: float  # Seconds of these that JAX spent on compiling.
     converged: bool
 
 
 class ChainStep(NamedTuple):
-    """A benchmark that joined the suite."""
+    """A benchmark that joins the suite."""
 
-    step: int  # From 1, the first that was added to those that the suite began with.
+    step: int  # From 1, the first benchmark added to the initial suite.
     benchmark: str
     n_items: int  # Of the benchmark.
     n_anchors: int  # Of the benchmark.
-    n_earlier: int  # Anchors of all benchmarks before it.
+    n_earlier: int  # Anchors of all earlier benchmarks.
     fixed: Calibration  # Earlier items stay as they are.
     concurrent: Calibration | None  # Earlier anchors are fitted again with the benchmark's items.
 
@@ -208,12 +208,12 @@ def run_chain(
     measured: Collection[int] | None = None,
     concurrent: bool = False,
 ) -> Iterator[ChainStep]:
-    """Let benchmarks join a suite one by one, and predict test subjects on each from anchors.
+    """Add benchmarks to a suite one by one, and predict test subjects on each from anchors.
 
-    Each step does what `add_benchmark` does, with a bank that lives in memory only. Beyond 8
-    benchmarks, a new one is linked by the anchors of the oldest 8, 16, 24, ...: all but 7 at most,
-    so that steps share compiled code. Predictions use all anchors. Concurrent calibration takes
-    over earlier anchors and chooses those of the new benchmark by its own parameters.
+    Each step does what `add_benchmark` does, with a bank in memory. Beyond 8 benchmarks, a new one
+    is linked by the anchors of the oldest 8, 16, 24, ...: all but 7 at most, so that steps share
+    compiled code. Predictions use all anchors. Concurrent calibration keeps earlier anchors and
+    chooses those of the new benchmark by its own parameters.
 
     Habba et al. (2026), sections 3 and 4.1.
     """
@@ -242,21 +242,21 @@ def run_chain(
 def first_benchmarks(
     benchmarks: NDArray[np.object_], order: Sequence[str], n_abilities: int
 ) -> int:
-    """Return how many benchmarks a suite begins with: those that hold ten items an ability."""
+    """Return how many benchmarks a suite starts with: enough for ten items per ability."""
     sizes = np.array([np.count_nonzero(benchmarks == name) for name in order])
     needed = int(np.searchsorted(sizes.cumsum(), _ITEMS_AN_ABILITY * n_abilities)) + 1
     if needed >= len(order):
         raise ResponseError(
             f"{len(order)} benchmarks with {sizes.sum()} items cannot make a suite of "
-            f"{n_abilities} abilities that another benchmark joins; it takes "
-            f"{_ITEMS_AN_ABILITY} items an ability before, so ask for fewer abilities"
+            f"{n_abilities} abilities that another benchmark joins; it needs "
+            f"{_ITEMS_AN_ABILITY} items per ability before, so ask for fewer abilities"
         )
     return needed
 
 
 @dataclass(frozen=True)
 class Chain:
-    """What stays the same at each step."""
+    """Settings and data that are the same at each step."""
 
     reference: Responses
     test: Responses
@@ -266,7 +266,7 @@ class Chain:
     n_abilities: int = 5
 
     def answers(self, items: Index) -> Responses:
-        """Return what reference subjects answered to some items."""
+        """Return the reference subjects' answers to some items."""
         return self.reference.select(np.arange(self.reference.n_subjects), np.sort(items))
 
     def begun(self, names: Sequence[str], *, key: Array) -> ItemBank:
@@ -286,13 +286,13 @@ class Chain:
         return self.answers(np.append(old, own))
 
     def chosen(self, point: PointEstimate, own: Index, name: str, *, key: Array) -> BankItems:
-        """Return a benchmark's items, as an estimate has them, with anchors among them."""
+        """Return a benchmark's items with their estimates, and anchors among them."""
         found, names = KnownItems.from_estimate(point), {self.reference.items[j] for j in own}
         new = found.select(_chosen(found.names, names))
         return with_anchors(new, [name] * len(own), self.n_anchors, how=self.how, key=key)
 
     def concurrent(self, earlier: KnownItems, own: Index, name: str, *, key: Array) -> Calibration:
-        """Fit earlier anchors and a new benchmark together, and predict from that."""
+        """Fit earlier anchors and a new benchmark together, and predict from the fit."""
         of_anchors, of_prediction = jax.random.split(key)
         names = set(earlier.names)
         old = _chosen(self.reference.items, names)

@@ -1,4 +1,4 @@
-"""The suite that the FPC study grows, what it varies, and its work: a chain under a condition."""
+"""The suite and the conditions of the FPC study, and its tasks: a chain under a condition."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ REFERENCE_SHARE = 0.75  # Of the subjects, as in Habba et al. (2026).
 _LEAST_TEST = 5
 _FEWEST_BENCHMARKS = 3
 USUAL_RULE: AnchorRule = "clusters"
-METHODS = {  # Who predicts, and in words.
+METHODS = {  # Methods of prediction, in words.
     "fixed": "FPC",
     "fixed_gp_irt": "FPC by gp-IRT",
     "fixed_p_irt": "FPC by p-IRT",
@@ -64,7 +64,7 @@ _CONCURRENT = {"accuracy": "concurrent", "gp_irt": "concurrent_gp_irt"}
 _RANDOM = "random"
 _MOST_TEST = 400
 _MOST_MAPS = 30_000
-"""About half of what Linux allows a process; compiled code holds several for each function."""
+"""About half of what Linux allows a process; each compiled function holds several."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,9 @@ class SimulatedSuite:
     """A suite of many small benchmarks, such as the 57 subjects of MMLU."""
 
     n_benchmarks: int = 57
-    n_items: int = 40  # Of each.
+    n_items: int = 40  # Items of each benchmark.
     n_subjects: int = 400  # Reference and test subjects together.
-    n_abilities: int = 5  # Of the truth, and of the model.
+    n_abilities: int = 5  # Of the truth and of the model.
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ class FPCMatrix:
 
     @property
     def of(self) -> NDArray[np.object_]:
-        """The benchmark of each item, to compare with."""
+        """The benchmark of each item, as an array."""
         return np.asarray(self.benchmarks, object)
 
     @property
@@ -111,12 +111,12 @@ def given_matrix(
     benchmarks = labels_for(responses.items, groups, "item", "benchmark")
     if len(set(benchmarks)) < _FEWEST_BENCHMARKS:
         raise ResponseError(
-            f"a chain takes {_FEWEST_BENCHMARKS} benchmarks at least, got {len(set(benchmarks))}"
+            f"a chain needs at least {_FEWEST_BENCHMARKS} benchmarks, got {len(set(benchmarks))}"
         )
     if (1 - REFERENCE_SHARE) * responses.n_subjects < _LEAST_TEST:
         raise ResponseError(
-            f"a quarter of {responses.n_subjects} subjects is too few to predict; it takes "
-            f"{_LEAST_TEST / (1 - REFERENCE_SHARE):.0f} subjects at least"
+            f"a quarter of {responses.n_subjects} subjects is too few to predict; at least "
+            f"{_LEAST_TEST / (1 - REFERENCE_SHARE):.0f} subjects are needed"
         )
     if families is None:
         return FPCMatrix(responses, benchmarks)
@@ -127,11 +127,11 @@ def given_matrix(
 
 
 def simulated_matrix(suite: SimulatedSuite, rng: np.random.Generator) -> FPCMatrix:
-    """Simulate a suite of benchmarks that need a general ability and others in their own mixture.
+    """Simulate a suite of benchmarks that mix a general ability with others.
 
     θ ~ N(0, I). The mean slopes of a benchmark are 1 on the first ability and N(0, .5²) on each
-    other one, those of its items N(mean, .4²) on each; intercepts are N(δ, 1.2²) with δ ~ N(.5,
-    .8²) of the benchmark.
+    other one, and those of its items N(mean, .4²); intercepts are N(δ, 1.2²) with δ ~ N(.5, .8²)
+    for each benchmark.
     """
     n, j, k = suite.n_benchmarks, suite.n_items, suite.n_abilities
     mean = np.concatenate([np.ones((n, 1)), 0.5 * rng.normal(size=(n, k - 1))], 1)
@@ -147,14 +147,14 @@ def simulated_matrix(suite: SimulatedSuite, rng: np.random.Generator) -> FPCMatr
 
 
 def chain_order(matrix: FPCMatrix, chain: int, rng: np.random.Generator) -> list[str]:
-    """Return the order in which benchmarks join: each is the last of some chain, in turn."""
+    """Return the order in which benchmarks join; over chains, each benchmark is last in turn."""
     last = matrix.names[chain % len(matrix.names)]
     others = [name for name in matrix.names if name != last]
     return [*(others[b] for b in rng.permutation(len(others))), last]
 
 
 def divided(matrix: FPCMatrix, split: Split, rng: np.random.Generator) -> tuple[Index, Index]:
-    """Return three quarters of the subjects to calibrate and others to predict, in random order."""
+    """Return three quarters of the subjects for calibration and the others for prediction."""
     order = rng.permutation(matrix.responses.n_subjects)
     n_test = len(order) - round(REFERENCE_SHARE * len(order))
     chosen = np.arange(len(order)) < n_test
@@ -169,7 +169,7 @@ def divided(matrix: FPCMatrix, split: Split, rng: np.random.Generator) -> tuple[
 
 
 def _held_out(matrix: FPCMatrix, n_test: int, rng: np.random.Generator) -> list[str]:
-    """Return families that make up a quarter of the subjects at most."""
+    """Return families with at most a quarter of the subjects."""
     names, sizes = np.unique(np.asarray(matrix.families, object), return_counts=True)
     held, n_held = [], 0
     for k in rng.permutation(len(names)):
@@ -178,7 +178,7 @@ def _held_out(matrix: FPCMatrix, n_test: int, rng: np.random.Generator) -> list[
             n_held += int(sizes[k])
     if n_held < _LEAST_TEST:
         raise ResponseError(
-            f"{len(names)} families cannot be divided so that a quarter of the subjects is held "
+            f"{len(names)} families cannot be split so that a quarter of the subjects is held "
             f"out; name smaller families, or leave them out"
         )
     return held
@@ -186,17 +186,17 @@ def _held_out(matrix: FPCMatrix, n_test: int, rng: np.random.Generator) -> list[
 
 @dataclass(frozen=True)
 class FPCDesign:
-    """What is varied, one thing at a time."""
+    """What is varied, one factor at a time."""
 
-    anchors: tuple[int, ...] = (10, 25, 50, 100)  # Of each benchmark.
-    usual: int = 100  # Their number where something else is varied.
+    anchors: tuple[int, ...] = (10, 25, 50, 100)  # Anchors of each benchmark.
+    usual: int = 100  # Their number when something else is varied.
     rule_anchors: tuple[int, ...] = (25, 100)  # Those at which the rules are compared.
-    references: tuple[int, ...] = (25, 100, 400)  # Reference subjects; all of them anyway.
-    n_abilities: int = 5  # Of a given suite; a simulated one is fitted with as many as it has.
+    references: tuple[int, ...] = (25, 100, 400)  # Reference subjects, besides all of them.
+    n_abilities: int = 5  # Of a given suite; a simulated one is fitted with the true number.
     orders: int = 2  # Chains that end with the same benchmark of a given suite.
     chains: int = 3  # Of a simulated suite.
-    # Of these, chains on which all but the number of anchors is varied, and concurrent calibration
-    # is done; of a given suite, one for each benchmark.
+    # Of these, chains on which factors other than the number of anchors are varied and concurrent
+    # calibration is run; of a given suite, one for each benchmark.
     few: int = 2
     measured: int = 8  # Most steps of a chain at which test subjects are predicted.
     simulated: SimulatedSuite = field(default_factory=SimulatedSuite)
@@ -228,11 +228,11 @@ class Condition:
     n_reference: int  # 0 for all.
     split: Split
     chains: int  # How many.
-    concurrent: int = 0  # On how many of them concurrent calibration is done, too.
+    concurrent: int = 0  # On how many of them concurrent calibration is run too.
 
 
 def conditions_of(design: FPCDesign, matrix: FPCMatrix) -> list[Condition]:
-    """Return what is varied, one thing at a time."""
+    """Return the conditions, which vary one factor at a time."""
     n = len(matrix.names)
     chains, few = (design.chains, design.few) if matrix.simulated else (design.orders * n, n)
     most = round(REFERENCE_SHARE * matrix.responses.n_subjects)
@@ -253,7 +253,7 @@ def conditions_of(design: FPCDesign, matrix: FPCMatrix) -> list[Condition]:
 def tasks_of(
     design: FPCDesign, matrix: FPCMatrix, conditions: Sequence[Condition], key: PortableKey
 ) -> list[Task]:
-    """Return the chains of all conditions, chain by chain within what is varied."""
+    """Return the chains of all conditions, chain by chain within each varied factor."""
     fewest = min(condition.n_anchors for condition in conditions)
     check_anchors(matrix.benchmarks, fewest, matrix.n_abilities)
 
@@ -271,7 +271,7 @@ def tasks_of(
 def chain_task(
     condition: Condition, place: tuple[int, int], matrix: FPCMatrix, most: int, key: PortableKey
 ) -> Task:
-    """Return a chain under a condition, measured at most so often, the last step among these.
+    """Return a chain under a condition, measured at most `most` times including the last step.
 
     Benchmarks join in the same order under all conditions.
     """
@@ -329,7 +329,7 @@ def chain_rows(
 
 
 def _make_room() -> None:
-    """Forget compiled code when this process holds so much that it would crash."""
+    """Clear compiled code if this process holds so much that it would crash."""
     maps = Path("/proc/self/maps")
     if maps.exists() and maps.read_bytes().count(b"\n") > _MOST_MAPS:
         jax.clear_caches()

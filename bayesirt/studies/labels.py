@@ -1,4 +1,4 @@
-"""What is known of items and subjects beside their answers, such as a benchmark or a family."""
+"""Labels of items and subjects, such as a benchmark or a family."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from bayesirt.names import one_line
 
 
 def read_pairs(path: Path, kind: str, label: str) -> pd.DataFrame:
-    """Read a table of two columns at least, in which nothing stands twice."""
+    """Read a table with at least two columns and no duplicated keys."""
     table, name = read_table(path), one_line(path.name)
     if not {kind, label} <= set(table.columns):
         raise ResponseError(f"{name} must have the columns {kind} and {label}")
@@ -26,7 +26,7 @@ def read_pairs(path: Path, kind: str, label: str) -> pd.DataFrame:
 
 
 def read_labels(path: Path, kind: str, label: str) -> dict[str, str]:
-    """Read what each item or subject is labelled with: a benchmark, or a family."""
+    """Read the label of each item or subject: a benchmark, or a family."""
     table = read_pairs(path, kind, label)
     empty = table[label].isna() | (table[label].astype(str).str.strip() == "")
     if empty.any():
@@ -51,7 +51,7 @@ def labels_for(
 
 
 def fingerprint(responses: Responses) -> str:
-    """Return a hash of who answered what, at which length."""
+    """Return a hash of all answers and their lengths."""
     digest = hashlib.sha256(repr((responses.subjects, responses.items)).encode())
     for values in responses.cells.listed():
         digest.update(np.ascontiguousarray(values, np.int64).tobytes())

@@ -1,7 +1,7 @@
-"""The LaRT study: Xu et al. (2026) done again, with exact EM, intervals, and a matrix of one's own.
+"""The LaRT study: a replication of Xu et al. (2026), with exact EM, intervals and a given matrix.
 
-Simulated designs, SAEM from two starts, coverage of intervals; and for given responses with
-lengths ρ, prediction, validity, what few items or subjects do, and a criterion from outside.
+It covers simulated designs, SAEM from two starts and coverage of intervals; and for given responses
+with lengths ρ, prediction, validity, efficiency and an external criterion.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,30 +31,30 @@ from bayesirt.studies.lart_suites import (
 from bayesirt.studies.lart_tables import lart_found, matrix_found
 from bayesirt.studies.tasks import PortableKey, Task
 
-BATCH = 20  # Suites that are simulated one after another, so that little is compiled.
+BATCH = 20  # Suites that are simulated one after another, to compile little.
 
 
 @dataclass(frozen=True)
 class LaRTDesign:
-    """What is simulated and repeated; by default as in Xu et al. (2026) (section 5, D)."""
+    """What is simulated and repeated; by default as in Xu et al. (2026), section 5 and D."""
 
     replications: int = 200  # Suites of each condition.
-    saem_replications: int = 200  # To how many of them SAEM is fitted; of short tests to none.
-    drawn_replications: int = 20  # For how many of them the posterior is drawn.
+    saem_replications: int = 200  # Of these, suites for SAEM; none of the short tests.
+    drawn_replications: int = 20  # Of these, suites whose posterior is drawn.
     sizes: tuple[int, ...] = (100, 200, 500)  # N.
     n_items: int = 50
     rho: float = -0.8
-    # N, J and ρ of tests so short, and so much tied to speed, that speeds are far from known.
+    # N, J and ρ of tests so short, and so strongly tied to speed, that speeds are uncertain.
     short: tuple[tuple[int, int, float], ...] = ((200, 10, -0.95),)
-    iterations: int = 200  # Of SAEM; the paper runs until it converges, whatever that means.
+    iterations: int = 200  # Of SAEM; the paper stops it by a criterion that it does not state.
     drawn_sizes: tuple[int, ...] = (100, 200, 500)  # N for which the posterior is drawn.
-    draws: int = 500  # Of the posterior of suites, by each of two chains.
-    matrix_draws: int = 500  # Of that of a given matrix.
-    repetitions: int = 5  # Of the divisions of a given matrix into folds and sets.
+    draws: int = 500  # Draws of each of two chains, for suites.
+    matrix_draws: int = 500  # The same, for a given matrix.
+    repetitions: int = 5  # Repetitions of the splits of a given matrix into folds and sets.
 
     @property
     def conditions(self) -> list[Condition]:
-        """The paper's, and the short tests."""
+        """The paper's conditions, and the short tests."""
         papers = [Condition(n, self.n_items, self.rho) for n in self.sizes]
         return papers + [Condition(*place) for place in self.short]
 
@@ -89,11 +89,11 @@ def lart_study(
     criterion: Mapping[str, float] | None = None,
     **running: Unpack[Running],
 ) -> Study:
-    """Do Xu et al. (2026), sections 5 and 6.3, Tables 1 and 2, Appendix D, again.
+    """Replicate Xu et al. (2026), sections 5 and 6.3, Tables 1 and 2, and Appendix D.
 
     Given responses with lengths are the matrix for ρ, prediction, validity and efficiency. Subjects
-    alike but for a suffix (such as `_one_shot`) are one base subject, which is not divided; a
-    criterion is a measure of ability from outside, by subject.
+    whose names differ only in a suffix (such as `_one_shot`) form one base subject, which is not
+    split; a criterion is an external measure of ability, by subject.
     """
     design, portable = design or LaRTDesign(), PortableKey.of(key)
     _check_matrix(responses, criterion)
@@ -117,7 +117,7 @@ def lart_study(
 def _check_matrix(responses: Responses | None, criterion: Mapping[str, float] | None) -> None:
     if responses is None:
         if criterion:
-            raise ResponseError("a criterion needs the responses of its subjects; give them, too")
+            raise ResponseError("a criterion needs the responses of its subjects; give them too")
         return
     if responses.latency is None or not np.isfinite(responses.latency).any():
         raise ResponseError(
@@ -134,7 +134,7 @@ def _check_matrix(responses: Responses | None, criterion: Mapping[str, float] | 
 
 
 def suite_tasks(design: LaRTDesign, key: PortableKey) -> Iterator[Task]:
-    """Yield all suites in batches, the long work first."""
+    """Yield all suites in batches, the longest work first."""
     methods = (DRAWN, *SAEM_METHODS, *EM_METHODS)
     for method, (number, condition) in product(methods, reversed([*enumerate(design.conditions)])):
         n = design.replications_of(method, number)

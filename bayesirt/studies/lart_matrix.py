@@ -1,6 +1,6 @@
-"""What LaRT and plain IRT say of one matrix: abilities, ρ, and a criterion from outside.
+"""LaRT and plain IRT on one matrix: abilities, ρ, and an external criterion.
 
-Abilities are scored on a fixed grid, by any part of the answers and lengths, without compiling.
+Abilities are scored on a fixed grid, from any part of the answers and lengths, without compiling.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,22 +27,22 @@ from bayesirt.studies.measures import RESAMPLES, Floats, Index, Mask, resampled_
 from bayesirt.studies.tasks import PortableKey, Row, timed
 
 GRID = np.linspace(-6, 6, 601)
-"""Abilities; a posterior after 500 items is still ten times wider than a step."""
+"""Grid of abilities; a posterior after 500 items is still ten times wider than a step."""
 
 
 class Items(NamedTuple):
-    """Items of LaRT, or of plain IRT, that are taken as known."""
+    """Items of LaRT, or of plain IRT, taken as known."""
 
     a: Floats  # shape (item,), as are the others.
     d: Floats
-    phi: Floats  # Without lengths 0, which leaves lengths without a word.
+    phi: Floats  # 0 without lengths, which then have no effect.
     omega: Floats
     lam: Floats
     rho: float
 
     @classmethod
     def of(cls, point: PointEstimate) -> "Items":
-        """Take an estimate's items; without lengths φ = ρ = 0."""
+        """Return an estimate's items; without lengths φ = ρ = 0."""
         a, d = point["a"], point["d"]
         if "rho" not in point.parameters:
             return cls(a, d, 0 * a, 0 * a, 0 * a + 1, 0.0)
@@ -59,11 +59,11 @@ class Cells(NamedTuple):
 
     successes: Floats  # shape (subject, item), as are the others.
     trials: Floats
-    x: Floats  # NaN where no length was seen.
+    x: Floats  # NaN where no length was observed.
 
     @classmethod
     def of(cls, responses: Responses) -> "Cells":
-        """Take all of the responses."""
+        """Return the matrices of all responses."""
         successes, trials = (np.asarray(m, float) for m in responses.cells.matrices())
         x = np.full(trials.shape, np.nan)
         if responses.latency is not None:
@@ -72,25 +72,25 @@ class Cells(NamedTuple):
         return cls(successes, trials, x)
 
     def rows(self, subjects: Index) -> "Cells":
-        """Return some subjects'."""
+        """Return the rows of some subjects."""
         return Cells(*(matrix[subjects] for matrix in self))
 
     def columns(self, items: Index) -> "Cells":
-        """Return some items'."""
+        """Return the columns of some items."""
         return Cells(*(matrix[:, items] for matrix in self))
 
     def accuracy(self, items: Index) -> Floats:
-        """Return each subject's proportion correct among some items, NaN where it answered none."""
+        """Return each subject's proportion correct on some items, NaN if it answered none."""
         successes, trials = self.successes[:, items].sum(1), self.trials[:, items].sum(1)
         return np.divide(successes, trials, out=np.full(len(trials), np.nan), where=trials > 0)
 
 
 class Scores(NamedTuple):
-    """What is known of each ability."""
+    """The posterior of each ability."""
 
     mean: Floats  # shape (subject,)
     mode: Floats  # shape (subject,)
-    probability: Floats  # shape (subject, grid), Of the posterior, at `GRID`.
+    probability: Floats  # shape (subject, grid), Posterior probability at `GRID`.
 
     def predictive(self, items: Items) -> Floats:
         """Return P(right) with the ability integrated out, shape (subject, item)."""
@@ -104,7 +104,7 @@ class Scores(NamedTuple):
 def score_abilities(
     items: Items, cells: Cells, answered: Mask | None = None, timed: Mask | None = None
 ) -> Scores:
-    """Return what answers and lengths say of abilities (Xu et al., 2026, Lemma 1, corrected)."""
+    """Score abilities from answers and lengths (Xu et al., 2026, Lemma 1, corrected)."""
     one = np.ones(cells.trials.shape[1])
     right = cells.successes * (one if answered is None else answered)
     wrong = (cells.trials - cells.successes) * (one if answered is None else answered)
@@ -122,7 +122,7 @@ def posterior_on_grid(log_likelihood: Floats, evidence: SpeedEvidence, rho: floa
 
 
 def speed_evidence(items: Items, cells: Cells, timed: Mask | None = None) -> SpeedEvidence:
-    """Return what lengths say of speeds."""
+    """Return the evidence of lengths on speeds."""
     seen = np.isfinite(cells.x) if timed is None else np.isfinite(cells.x) & timed
     above = np.where(seen, cells.x - items.omega, 0.0)
     pull, precision = -above @ (items.phi / items.lam), seen @ (items.phi**2 / items.lam)
@@ -137,7 +137,7 @@ def item_information(items: Items, theta: Floats) -> Floats:
 
 
 def _modes(log_density: Floats) -> Floats:
-    """Return the summits, between grid points by a parabola."""
+    """Return the modes, interpolated between grid points by a parabola."""
     rows, step = np.arange(len(log_density)), GRID[1] - GRID[0]
     at = np.clip(log_density.argmax(1), 1, len(GRID) - 2)
     before, here, after = (log_density[rows, at + k] for k in (-1, 0, 1))
@@ -151,7 +151,7 @@ _DRAW_SEED = 7
 
 
 def draw_rows(responses: Responses, draws: int, key: PortableKey) -> list[Row]:
-    """Return ρ by the posterior of the whole matrix."""
+    """Return ρ from the posterior of the whole matrix."""
     posterior, seconds = draw_model(responses, draws, key.folded(_DRAW_SEED))
     low, median, high = correlation(posterior)
     return [{"rho": median, "low": low, "high": high, "seconds": seconds}]
@@ -160,7 +160,7 @@ def draw_rows(responses: Responses, draws: int, key: PortableKey) -> list[Row]:
 def look_at(
     responses: Responses, groups: Index, drawn: pd.DataFrame, rng: np.random.Generator
 ) -> dict[str, pd.DataFrame]:
-    """Fit a matrix by both models: tables of the fits, of ρ and of the subjects."""
+    """Fit a matrix with both models, and return tables of the fits, of ρ and of the subjects."""
     fits, rows = {}, []
     for name in EM_METHODS:
         point, seconds = timed(fit_model, name, responses)
@@ -186,7 +186,7 @@ def look_at(
 def rho_table(
     point: PointEstimate, responses: Responses, groups: Index, rng: np.random.Generator
 ) -> pd.DataFrame:
-    """Return ρ with intervals from rows and from base subjects drawn again; items are held."""
+    """Return ρ with intervals from resampled rows and base subjects; items are held fixed."""
     curves = rho_curves(Items.of(point), Cells.of(responses))
     ways = [("rows", np.arange(len(groups)))]
     if len(np.unique(groups)) < len(groups):
@@ -219,14 +219,14 @@ def rho_curves(items: Items, cells: Cells) -> Floats:
 
 
 def resampled_rho(curves: Floats, labels: Index, rng: np.random.Generator) -> tuple[float, float]:
-    """Return the bounds of ρ's 90% interval, from groups drawn again with replacement."""
+    """Return the bounds of ρ's 90% interval, from resampled groups."""
     best = _RHO[resampled_sums(curves, labels, rng).argmax(1)]
     low, high = np.quantile(best, TAILS)
     return float(low), float(high)
 
 
 def read_criterion(path: Path) -> dict[str, float]:
-    """Read a measure from outside of each subject; an empty value is left out."""
+    """Read an external measure of each subject; empty values are left out."""
     table, name = read_pairs(path, "subject", "value"), one_line(path.name)
     numbers = pd.to_numeric(table["value"], errors="coerce")
     given = table["value"].notna() & (table["value"].astype(str).str.strip() != "")
@@ -247,14 +247,14 @@ def with_criterion(subjects: pd.DataFrame, criterion: Mapping[str, float]) -> pd
     known = known.assign(criterion=[criterion[name] for name in known["subject"]])
     if len(known) < _LEAST_SUBJECTS or known["criterion"].nunique() < 2:
         raise ResponseError(
-            f"the criterion tells nothing: {len(known)} of its subjects are in the responses, with "
-            f"{known['criterion'].nunique()} different values"
+            f"the criterion is not informative: {len(known)} of its subjects are in the responses, "
+            f"with {known['criterion'].nunique()} different values"
         )
     return known.reset_index(drop=True)
 
 
 def criterion_table(known: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    """Return how abilities go with the criterion; intervals over base subjects drawn again."""
+    """Return how abilities correlate with the criterion; intervals resample base subjects."""
     of_group = [*known.groupby("group").indices.values()]
     drawn = rng.integers(0, len(of_group), (RESAMPLES, len(of_group)))
     samples = [np.arange(len(known)), *(np.concatenate([of_group[k] for k in x]) for x in drawn)]

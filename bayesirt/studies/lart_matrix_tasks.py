@@ -1,4 +1,4 @@
-"""What lengths are worth on one matrix: prediction, validity, few items and few subjects.
+"""The value of lengths on one matrix: prediction, validity, item and subject efficiency.
 
 Xu et al. (2026), 6.3.
 """
@@ -36,7 +36,7 @@ from bayesirt.studies.tasks import PortableKey, Row, Task
 
 N_FOLDS = 5
 SPLITS = ("by row", "by base subject")
-Groups = Index  # shape (subject,): whom a division keeps together.
+Groups = Index  # shape (subject,): subjects that a split keeps together.
 PREDICTIONS = {
     "irt": "probit IRT",
     "lart": "LaRT, item not yet run",
@@ -57,7 +57,7 @@ PARTS = {
     "rho": Part(("method",), ("rho", "low", "high", "seconds")),
 }
 SHARES = (50 / 140, 75 / 140, 100 / 140, 125 / 140)
-"""Of the subjects, in Table 2 of Xu et al. (2026)."""
+"""Shares of the subjects in Table 2 of Xu et al. (2026)."""
 
 _MOST_ITEMS = 100
 _FIRST_ITEMS = 10
@@ -65,14 +65,14 @@ _SHOWN = (15, 20, 25, 30, 40, 50, 75, 100, 150, 200, 300, 400)
 
 
 def base_subjects(names: Sequence[str], suffixes: Sequence[str]) -> Index:
-    """Return which base subject each row is of: names alike but for an ending belong together."""
+    """Return each row's base subject: names that differ only in a suffix belong together."""
     endings = "|".join(re.escape(s) for s in suffixes if s)
     bases = [re.sub(rf"({endings})\Z", "", name) for name in names]
     return np.unique(bases, return_inverse=True)[1]
 
 
 def subject_folds(groups: Index, n_folds: int, rng: np.random.Generator) -> list[Index]:
-    """Divide the subjects into disjoint folds of about the same size, groups unbroken."""
+    """Split the subjects into disjoint folds of about the same size, keeping groups together."""
     _, group, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     fold_of, filled = np.zeros(len(sizes), int), np.zeros(n_folds, int)
     for k in rng.permutation(len(sizes)):
@@ -82,12 +82,12 @@ def subject_folds(groups: Index, n_folds: int, rng: np.random.Generator) -> list
 
 
 def item_folds(n_items: int, n_folds: int, rng: np.random.Generator) -> list[Index]:
-    """Divide the items into disjoint folds of about the same size."""
+    """Split the items into disjoint folds of about the same size."""
     return [np.sort(part) for part in np.array_split(rng.permutation(n_items), n_folds)]
 
 
 def first_subjects(groups: Index, rng: np.random.Generator) -> Index:
-    """Return the subjects in random order, those of a group one after another."""
+    """Return the subjects in random order, with groups kept together."""
     place = rng.permutation(groups.max() + 1)
     return np.argsort(place[groups], kind="stable")
 
@@ -95,7 +95,7 @@ def first_subjects(groups: Index, rng: np.random.Generator) -> Index:
 def matrix_tasks(
     responses: Responses, groups: Groups, repetitions: int, draws: int, key: PortableKey
 ) -> Iterator[Task]:
-    """Yield what is done with a matrix, divided anew in each repetition."""
+    """Yield the tasks on a matrix, which is split anew in each repetition."""
     splits = [np.arange(len(groups))]  # In the order of `SPLITS`.
     if len(np.unique(groups)) < len(groups):
         splits.append(groups)
@@ -114,7 +114,7 @@ def matrix_tasks(
 def prediction_task(
     repetition: int, split: int, responses: Responses, groups: Groups, key: PortableKey
 ) -> Task:
-    """Return the prediction of every subject's answers, in one division that keeps groups whole."""
+    """Return the task of predicting every subject's answers, in one split that keeps groups."""
     rng = key.rng("prediction", repetition, split)
     folds = [
         (test, item_folds(responses.n_items, N_FOLDS, rng))
@@ -126,7 +126,7 @@ def prediction_task(
 
 
 def prediction_rows(responses: Responses, folds: list[tuple[Index, list[Index]]]) -> list[Row]:
-    """Return errors by subject and method, of items fitted to the subjects of other folds."""
+    """Return errors by subject and method, with items fitted to the subjects of other folds."""
     rows: list[Row] = []
     everyone, cells = np.arange(responses.n_subjects), Cells.of(responses)
     for test, of_items in folds:
@@ -149,7 +149,7 @@ def prediction_rows(responses: Responses, folds: list[tuple[Index, list[Index]]]
 def predict_left_out(
     items: Items, cells: Cells, folds: list[Index], length_known: bool
 ) -> tuple[Floats, Floats]:
-    """Return each subject's mean error over items that its ability was estimated without."""
+    """Return each subject's mean errors on items that its ability was estimated without."""
     plugged, predicted = np.zeros_like(cells.trials), np.zeros_like(cells.trials)
     for fold in folds:
         kept = np.ones(len(items.a), bool)
@@ -165,7 +165,7 @@ def predict_left_out(
 
 
 def validity_rows(responses: Responses, sets: list[Index]) -> list[Row]:
-    """Return how far abilities by disjoint sets of items agree, a row for each method."""
+    """Return the agreement of abilities from disjoint sets of items, one row per method."""
     n, j = responses.cells.shape
     theta = {name: np.full((len(sets), n), np.nan) for name in EM_METHODS}
     for k, items in enumerate(sets):
@@ -179,7 +179,7 @@ def validity_rows(responses: Responses, sets: list[Index]) -> list[Row]:
 
 
 def agreement_of_sets(theta: Floats, rest: Floats) -> dict[str, float]:
-    """Return how far abilities by disjoint sets of items agree, among subjects in all sets."""
+    """Return the agreement of abilities from disjoint sets of items, for subjects in all sets."""
     whole = np.isfinite(theta).all(0)
     own, other = theta[:, whole], rest[:, whole]
     variance = own.var(0)
@@ -194,7 +194,7 @@ def agreement_of_sets(theta: Floats, rest: Floats) -> dict[str, float]:
 
 
 def item_task(responses: Responses) -> Task:
-    """Return abilities after more and more items, chosen by what the ones before have told."""
+    """Return the task of estimating abilities from increasingly many adaptively chosen items."""
     j = responses.n_items
     counts = [min(_FIRST_ITEMS, j), *(n for n in _SHOWN if n < j)]
     places = [("item_efficiency", (n, name)) for name in EM_METHODS for n in counts]
@@ -218,10 +218,10 @@ def item_rows(responses: Responses, counts: list[int]) -> list[Row]:
 
 
 def adaptive_abilities(items: Items, cells: Cells, counts: list[int]) -> dict[int, Floats]:
-    """Return abilities after some numbers of items, each subject's chosen for itself.
+    """Return abilities after some numbers of items, chosen for each subject.
 
     Xu et al. (2026), 6.3.2: the next item is the one with the largest information at the estimate
-    so far (equation 10). An item that a subject was not given is never chosen.
+    so far (equation 10). An item without an answer of the subject is never chosen.
     """
     of_right, of_wrong = (x.T for x in items.log_probabilities())
     wrong = cells.trials - cells.successes
@@ -240,7 +240,7 @@ def adaptive_abilities(items: Items, cells: Cells, counts: list[int]) -> dict[in
 
 
 def subject_task(repetition: int, responses: Responses, groups: Groups, key: PortableKey) -> Task:
-    """Return items fitted to fewer and fewer subjects, against those of all (Table 2)."""
+    """Return the task of comparing items fitted to fewer subjects with the full fit (Table 2)."""
     sizes = [max(2, round(share * responses.n_subjects)) for share in SHARES]
     order = first_subjects(groups, key.rng("subjects", repetition))
     places = [("subject_efficiency", (repetition, n, m)) for n, m in product(sizes, EM_METHODS)]
@@ -248,7 +248,7 @@ def subject_task(repetition: int, responses: Responses, groups: Groups, key: Por
 
 
 def subject_rows(responses: Responses, chosen: list[Index]) -> list[Row]:
-    """Return a row for each set of subjects and method, over the most telling items."""
+    """Return a row per set of subjects and method, over the most informative items."""
     point, everyone = fit_model("lart", responses), np.arange(responses.n_subjects)
     information = item_information(Items.of(point), point["theta"]).mean(0)
     items = np.sort(np.argsort(-information, kind="stable")[:_MOST_ITEMS])
@@ -260,7 +260,7 @@ def subject_rows(responses: Responses, chosen: list[Index]) -> list[Row]:
 
 
 def _item_fit(name: str, responses: Responses, subjects: Index, items: Index) -> dict[str, Floats]:
-    """Return a and d over some items, NaN where nobody answered one."""
+    """Return a and d of some items, NaN where nobody answered one."""
     subjects, kept = with_answers(responses, subjects, items)
     point = fit_model(name, responses.select(subjects, kept))
     found = {}
@@ -271,7 +271,7 @@ def _item_fit(name: str, responses: Responses, subjects: Index, items: Index) ->
 
 
 def distances(found: dict[str, Floats], whole: dict[str, Floats]) -> dict[str, float]:
-    """Return how far items are from those of all subjects: root mean square and median."""
+    """Return distances of items from the full fit: root mean square and median."""
     row = {}
     for name in ("a", "d"):
         apart = found[name] - whole[name]
@@ -281,7 +281,7 @@ def distances(found: dict[str, Floats], whole: dict[str, Floats]) -> dict[str, f
 
 
 def prediction_table(rows: pd.DataFrame, groups: Index, rng: np.random.Generator) -> pd.DataFrame:
-    """Return errors on items left out; `gain` on IRT has a 90% interval over base subjects."""
+    """Return errors on held-out items; `gain` over IRT has a 90% interval over base subjects."""
     found = []
     for split, own in rows.groupby("split"):
         for measure in _ERRORS:
@@ -299,7 +299,7 @@ def prediction_table(rows: pd.DataFrame, groups: Index, rng: np.random.Generator
 
 
 def resampled_mean(values: Floats, labels: Index, rng: np.random.Generator) -> tuple[float, float]:
-    """Return the bounds of the mean's 90% interval, from groups drawn again with replacement."""
+    """Return the bounds of the mean's 90% interval, from resampled groups."""
     both = np.stack([values, np.ones(len(values))], axis=1)
     sums, sizes = resampled_sums(both, labels, rng).T
     low, high = np.quantile(sums / sizes, TAILS)
@@ -307,7 +307,7 @@ def resampled_mean(values: Floats, labels: Index, rng: np.random.Generator) -> t
 
 
 def mean_table(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Return means over repetitions of every other column, ordered."""
+    """Return means of all other columns over repetitions, sorted."""
     groups = rows.drop(columns="repetition", errors="ignore").groupby(by)
     table = groups.mean()
     table.insert(0, "repetitions", groups.size())

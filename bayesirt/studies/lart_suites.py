@@ -1,4 +1,4 @@
-"""Simulated suites of the LaRT study by each method (Xu et al., 2026, section 5), and tables."""
+"""Simulated suites of the LaRT study, methods and tables (Xu et al., 2026, section 5)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -52,8 +52,8 @@ _SAEM_OPTIONS: dict[str, dict[str, Any]] = {
     "saem spectral": {},
     "saem burn-in": {"start": "random", "burn_in": 20},
 }
-_D_SD = np.sqrt(0.5)  # The paper writes N(0, 0.5), and has variances in this place elsewhere.
-_REACH = float(norm.ppf(TAILS[1]))  # Of an interval, in standard deviations.
+_D_SD = np.sqrt(0.5)  # The paper writes N(0, 0.5), elsewhere with a variance in this place.
+_REACH = float(norm.ppf(TAILS[1]))  # Half-width of an interval, in standard deviations.
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Condition:
 
 
 def draw_suite(condition: Condition, rng: np.random.Generator) -> Simulation:
-    """Draw parameters, answers and lengths as Xu et al. (2026) do in section 5."""
+    """Draw parameters, answers and lengths as in Xu et al. (2026), section 5."""
     n, j, rho = condition.n_subjects, condition.n_items, condition.rho
     theta, own = rng.normal(size=(2, n))
     tau = rho * theta + np.sqrt(1 - rho**2) * own
@@ -88,7 +88,7 @@ def suite_rows(
     draws: int,
     key: PortableKey,
 ) -> list[Row]:
-    """Return how far a method is off in each suite; suites depend on the place alone."""
+    """Return the errors of a method in each suite; suites depend on the place alone."""
     rows = []
     for place in places:
         suite, own = draw_suite(condition, key.rng(*place)), key.folded(method, *place)
@@ -114,7 +114,7 @@ def draw_model(responses: Responses, draws: int, key: Array) -> tuple[Posterior,
 
 
 def measure_point(suite: Simulation, point: PointEstimate, seconds: float) -> Row:
-    """Compare an estimate with the truth; of ρ the absolute error."""
+    """Compare an estimate with the truth; for ρ by the absolute error."""
     row = {"seconds": seconds, "converged": float(point.converged), "loss": float(point.trace[-1])}
     for name in (*ANSWERS, *LENGTHS):
         if name in point.parameters:
@@ -147,7 +147,7 @@ def _of_interval(theta: NDArray[np.floating], low: Any, high: Any, kind: str) ->
 
 
 def recovery_table(replications: pd.DataFrame) -> pd.DataFrame:
-    """Return how far LaRT and IRT by EM are from the truth; `gain` is how much less LaRT is."""
+    """Return the errors of LaRT and IRT by EM; `gain` is IRT's error minus LaRT's."""
     rows = []
     for place, own in groups_of(replications, PLACE):
         for parameter in (*ANSWERS, *LENGTHS):
@@ -172,7 +172,7 @@ def time_table(replications: pd.DataFrame) -> pd.DataFrame:
 
 
 def saem_suites(replications: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of EM and SAEM in SAEM's suites, with `gap`, how far below EM's they end."""
+    """Return rows of EM and SAEM in SAEM's suites, with `gap`, by how much they fall below EM."""
     keys = [*PLACE, "replication"]
     rows = replications[replications["method"].isin(["lart", *SAEM_METHODS])]
     places = pd.MultiIndex.from_frame(rows[keys])
@@ -192,7 +192,7 @@ def saem_table(replications: pd.DataFrame) -> pd.DataFrame:
 
 
 def coverage_table(replications: pd.DataFrame) -> pd.DataFrame:
-    """Return coverage and mean width of the abilities' 90% intervals; IRT's forms are the same."""
+    """Return coverage and width of abilities' 90% intervals; for IRT all forms are equal."""
     rows = []
     for place, own in groups_of(replications, PLACE):
         for method, kind in INTERVALS:

@@ -60,7 +60,7 @@ _ITEM_TICKS = (10, 20, 50, 100, 200, 400)
 
 
 def lart_found(suites: pd.DataFrame) -> Study:
-    """Return what the rows of a suite and method say."""
+    """Evaluate the rows of all suites and methods."""
     tables = {
         "recovery": recovery_table(suites),
         "seconds": time_table(suites),
@@ -85,7 +85,7 @@ def matrix_found(
     criterion: Mapping[str, float],
     key: PortableKey,
 ) -> Study:
-    """Return a study of simulated suites with what the rows of a given matrix say."""
+    """Return a study of simulated suites with the results on a given matrix added."""
     subjects, groups = look["matrix_subjects"], look["matrix_subjects"]["group"].to_numpy()
     prediction = prediction_table(rows["prediction"], groups, key.rng("prediction"))
     by_subjects = mean_table(rows["subject_efficiency"], ["n_subjects", "method"])
@@ -119,7 +119,7 @@ def matrix_found(
 def simulation_claims(
     recovery: pd.DataFrame, seconds: pd.DataFrame, saem: pd.DataFrame, coverage: pd.DataFrame
 ) -> Iterator[Claim]:
-    """Yield what lengths add to the recovery of parameters, what SAEM does, and coverage."""
+    """Yield claims on parameter recovery with lengths, on SAEM, and on coverage."""
     frames = {
         "recovery": recovery,
         "seconds": seconds.assign(left=1 - seconds["converged"]),
@@ -160,7 +160,7 @@ def _widths(coverage: pd.DataFrame) -> pd.DataFrame:
 
 
 def matrix_claims(tables: Mapping[str, pd.DataFrame], n_items: int) -> Iterator[Claim]:
-    """Yield what lengths are worth on the given matrix."""
+    """Yield claims on the value of lengths on the given matrix."""
     subjects, prediction = tables["matrix_subjects"], tables["matrix_prediction"]
     validity, printed = tables["matrix_validity"], read_printed("lart_printed")
     facts = {"subjects": len(subjects), "items": n_items, "bases": subjects["group"].nunique()}
@@ -187,7 +187,7 @@ def matrix_claims(tables: Mapping[str, pd.DataFrame], n_items: int) -> Iterator[
 
 
 def _by_base(prediction: pd.DataFrame) -> pd.DataFrame:
-    """Return what dividing by base subject changes; nothing where rows are their own."""
+    """Return what splitting by base subject changes; empty if each row is its own base."""
     both = prediction[prediction["method"].isin(list(EM_METHODS))].pivot(
         index=["method", "measure"], columns="split", values="value"
     )
@@ -197,7 +197,7 @@ def _by_base(prediction: pd.DataFrame) -> pd.DataFrame:
 
 
 def _beside_table_two(subjects: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
-    """Return distances of items beside those that Table 2 prints for as many subjects."""
+    """Return distances of items with those that Table 2 prints for as many subjects."""
     own = printed[printed["table"] == "subject_efficiency"]
     place = [own["place"].astype(float).rename("n_subjects"), own["method"]]
     values = own["value"].groupby([*place, own["quantity"].str[-1]]).first().unstack()
@@ -219,7 +219,7 @@ def plot_recovery(replications: pd.DataFrame) -> Figure:
 
 
 def plot_saem(replications: pd.DataFrame) -> Figure:
-    """Draw SAEM from two starts beside EM (Xu et al., 2026, Figure 10)."""
+    """Draw SAEM from two starts and EM (Xu et al., 2026, Figure 10)."""
     rows = saem_suites(_papers(replications))
     rows["gap"] = rows["gap"].clip(lower=_LEAST_GAP)
     fig, axes = new_figure(9.2, 3.4, 1, 4, x="subjects")
@@ -250,7 +250,7 @@ def plot_coverage(coverage: pd.DataFrame) -> Figure:
 
 
 def plot_abilities_and_speeds(subjects: pd.DataFrame) -> Figure:
-    """Draw speed against ability (Xu et al., 2026, Figure 3), and abilities by the two models."""
+    """Draw speed against ability (Xu et al., 2026, Figure 3), and abilities of the two models."""
     fig, axes = new_figure(8.0, 3.7, 1, 2)
     left, right = axes[0]
     left.plot(subjects["theta_lart"], subjects["tau"], "o", ms=4, **POINT)
@@ -262,7 +262,7 @@ def plot_abilities_and_speeds(subjects: pd.DataFrame) -> Figure:
 
 
 def plot_prediction(prediction: pd.DataFrame) -> Figure:
-    """Draw how much less LaRT is off than IRT, on items left out."""
+    """Draw how much smaller LaRT's errors are than IRT's, on held-out items."""
     rows = prediction[prediction["method"] != "irt"]
     height = 1.4 + 0.45 * len(rows) / len(MEASURES)
     fig, axes = new_figure(8.6, height, 1, 2, x="IRT less LaRT", sharey=True)
@@ -277,7 +277,7 @@ def plot_prediction(prediction: pd.DataFrame) -> Figure:
 
 
 def plot_efficiency(items: pd.DataFrame, subjects: pd.DataFrame) -> Figure:
-    """Draw how few items and how few subjects will do (Xu et al., 2026, Figure 9 and Table 2)."""
+    """Draw the errors with few items or subjects (Xu et al., 2026, Figure 9 and Table 2)."""
     panels = (
         (items, "n_items", "distance", "θ: distance from all items"),
         (items.assign(rho=1 - items["rho"]), "n_items", "rho", "θ: 1 - Spearman with all items"),
@@ -306,5 +306,5 @@ def plot_criterion(outside: pd.DataFrame) -> Figure:
 
 
 def _papers(replications: pd.DataFrame) -> pd.DataFrame:
-    """Return the conditions of the most items: the short tests are another matter."""
+    """Return the conditions with the most items, which leaves out the short tests."""
     return replications[replications["n_items"] == replications["n_items"].max()]

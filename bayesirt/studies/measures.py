@@ -1,4 +1,4 @@
-"""What studies share: printed figures, rows and their groups, errors, correlations, resampling."""
+"""Helpers of studies: printed figures, groups of rows, errors, correlations, resampling."""
 
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
@@ -19,14 +19,14 @@ Counts = NDArray[np.integer] | NDArray[np.float64]
 
 
 def read_printed(name: str, separator: str = ",") -> pd.DataFrame:
-    """Return a small table, such as of figures that a paper prints; NaN where nothing stands."""
+    """Return a small table, such as figures that a paper prints; NaN where empty."""
     path = files("bayesirt.studies").joinpath(f"{name}.csv")
     with path.open(encoding="utf-8") as file:
         return pd.read_csv(file, sep=separator)
 
 
 def read_notes(name: str) -> list[str]:
-    """Return what should be known about the figures of a study, a line each."""
+    """Return the notes on the figures of a study, one line each."""
     path = files("bayesirt.studies").joinpath(f"notes_{name}.txt")
     return path.read_text("utf-8").splitlines()
 
@@ -34,7 +34,7 @@ def read_notes(name: str) -> list[str]:
 def groups_of(
     rows: pd.DataFrame, by: Sequence[str]
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-    """Yield groups in the order in which they appear, each with what its rows share."""
+    """Yield groups in order of appearance, each with the values that its rows share."""
     for place, own in rows.groupby(list(by), sort=False):
         yield dict(zip(by, place, strict=True)), own
 
@@ -49,7 +49,7 @@ def ratio_se(part: Any, whole: Any) -> float:
 
 
 def spearman(one: NDArray[np.floating], other: NDArray[np.floating]) -> Floats:
-    """Return Spearman's ρ, perhaps of many rows; tied values share the mean of their ranks."""
+    """Return Spearman's ρ, perhaps of many rows; tied values share their mean rank."""
     x, y = (_unit(rankdata(values, axis=-1)) for values in (one, other))
     return y @ x
 
@@ -74,7 +74,7 @@ def n_covered(
 
 
 def resampled_sums(values: Floats, labels: NDArray[np.intp], rng: np.random.Generator) -> Floats:
-    """Return sums of the rows of values over groups drawn again with replacement, many times."""
+    """Return sums of the rows of `values` over resampled groups, many times."""
     codes = np.unique(labels, return_inverse=True)[1]
     sums = np.zeros((codes.max() + 1, values.shape[1]))
     np.add.at(sums, codes, values)
@@ -85,6 +85,6 @@ def resampled_sums(values: Floats, labels: NDArray[np.intp], rng: np.random.Gene
 def with_answers(
     responses: Responses, subjects: NDArray[np.intp], items: NDArray[np.intp]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return those of the subjects and items that have a response among each other."""
+    """Return the subjects and items that have responses to each other."""
     seen = responses.cells.matrices()[1][np.ix_(subjects, items)] > 0
     return subjects[seen.any(1)], items[seen.any(0)]

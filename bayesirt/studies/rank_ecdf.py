@@ -1,4 +1,4 @@
-"""Whether ranks are uniform: an envelope that holds for the whole ECDF at once, and a p-value.
+"""Uniformity of ranks: a simultaneous envelope for the whole ECDF, and a p-value.
 
 Both are exact for the discrete ranks of simulation-based calibration, without simulation.
 """
@@ -20,7 +20,7 @@ class Envelope(NamedTuple):
     points: NDArray[np.float64]  # shape (point,), z = k / (kept + 1) for k = 1, ..., kept.
     lower: NDArray[np.int64]  # shape (point,), Least number of replications with a rank below k.
     upper: NDArray[np.int64]  # shape (point,), Greatest number of them.
-    probability: float  # With which uniform ranks stay inside; at least what was asked for.
+    probability: float  # That uniform ranks stay inside; at least the one asked for.
 
 
 def counts_below(ranks: NDArray[np.int64], kept: int) -> NDArray[np.int64]:
@@ -35,9 +35,9 @@ def simultaneous_envelope(n_replications: int, kept: int, probability: float = 0
     """Return the envelope of the ECDF of uniform ranks.
 
     At each point z the count is Binomial(n, z) and may lie where both its tails exceed γ/2; γ is
-    the largest value with which all counts together are inside often enough. That probability is
-    computed by following the counts from point to point: given c ranks below z, the count at z' > z
-    is c + Binomial(n - c, (z' - z) / (1 - z)).
+    the largest value for which all counts are inside with the given probability. That probability
+    is computed from point to point: given c ranks below z, the count at z' > z is
+    c + Binomial(n - c, (z' - z) / (1 - z)).
 
     Säilynoja, Bürkner and Vehtari (2022), Graphical test for discrete uniformity, algorithm 1.
     """
@@ -55,7 +55,7 @@ def simultaneous_envelope(n_replications: int, kept: int, probability: float = 0
 
 
 def uniformity_p_value(ranks: NDArray[np.int64], kept: int) -> float:
-    """Return how often uniform ranks stray as far, by the smallest tail of any point's count."""
+    """Return how often uniform ranks deviate as far, by the smallest tail of any point's count."""
     n = len(ranks)
     counts, points = counts_below(ranks, kept), _points(kept)
     tails = np.minimum(binom.cdf(counts, n, points), binom.sf(counts - 1, n, points))

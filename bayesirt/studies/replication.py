@@ -1,8 +1,8 @@
-"""One replication of a calibration study: what an engine says of parameters that are known.
+"""One replication of a calibration study: an engine's draws compared with known parameters.
 
-Where parameters come from the prior and responses from the parameters, the parameters are one
-more draw from the posterior. So their rank among independent draws is uniform, and intervals
-cover them as often as they say, for every function of parameters and responses.
+If parameters are drawn from the prior and responses from the parameters, the parameters are one
+more draw from the posterior. So their rank among independent draws is uniform, and intervals have
+nominal coverage, for every function of parameters and responses.
 """
 
 import time
@@ -42,30 +42,30 @@ QUANTITIES = {
     "log_likelihood": "joint log likelihood",
     "top_score": "expected score of the top scorer",
 }
-"""What ranks are taken of. The most extreme item and the top scorer depend on the responses."""
+"""Quantities that are ranked. The most extreme item and the top scorer depend on the responses."""
 
-GROUPS = {  # Whose intervals are counted together.
+GROUPS = {  # Parameters whose intervals are counted together.
     "theta": "abilities",
     "a": "discriminations",
     "d": "intercepts",
     "extreme_a": "discriminations of extreme items",
     "extreme_d": "intercepts of extreme items",
 }
-LEVELS = (0.5, 0.9)  # Mass of the equal-tailed intervals.
+LEVELS = (0.5, 0.9)  # Probability of the equal-tailed intervals.
 EXTREME_SHARE = 0.05  # An item with at most this share of right or of wrong answers is extreme.
 
 
 @dataclass(frozen=True)
 class Design:
-    """What a study simulates and how it judges."""
+    """What a study simulates and how it judges the results."""
 
-    priors: Priors = field(default_factory=Priors)  # Engines must assume the same.
-    trials: int = 1  # Of each cell.
-    missing: float = 0.0  # Share of the cells that is taken away at random.
-    # Draws that a rank counts, evenly spaced. An engine should offer at least as many effective
-    # ones, and the table says where it did not.
+    priors: Priors = field(default_factory=Priors)  # Engines must assume the same priors.
+    trials: int = 1  # Trials of each cell.
+    missing: float = 0.0  # Share of the cells that is removed at random.
+    # Evenly spaced draws that a rank counts. An engine should have at least as many effective
+    # draws; the table shows where it does not.
     kept: int = 99
-    # Probability with which a study of right engines finds any rank miscalibrated; the same for
+    # Probability that a study of correct engines finds any rank miscalibrated; the same for
     # coverage.
     false_alarm: float = 0.05
 
@@ -88,14 +88,14 @@ def _sample(name: str, priors: Priors, responses: Responses, key: Array) -> Post
 
 
 def names_for(names: Mapping[str, str], priors: Priors) -> list[str]:
-    """Return the quantities or groups that the priors leave open: Rasch has no discriminations."""
+    """Return the quantities or groups that the priors leave free: Rasch has no discriminations."""
     return [name for name in names if priors.slopes != "rasch" or name not in ("a", "extreme_a")]
 
 
 def replicate(
     name: str, engine: Engine, place: tuple[int, int, int], design: Design, key: PortableKey
 ) -> list[Row]:
-    """Run one engine on the simulation of a size and replication; keys depend on these alone."""
+    """Run one engine on the simulation of a size and replication, which alone determine keys."""
     n_subjects, n_items, _ = place
     simulation = simulate_responses(
         n_subjects,
@@ -112,8 +112,8 @@ def replicate(
 def judge(simulation: Simulation, engine: Engine, *, key: Array, priors: Priors, kept: int) -> Row:
     """Run one engine on one simulation, and return the columns of `row_columns`.
 
-    Of each quantity the rank, ties and bulk ESS, of each group counts by level; `failed` and
-    `warned`, an engine's first warning, are empty where all went well.
+    For each quantity the rank, ties and bulk ESS; for each group counts by level. `failed` and
+    `warned`, an engine's first warning, are empty if all went well.
     """
     engine_key, tie_key = jax.random.split(key)
     began = time.perf_counter()
@@ -154,7 +154,7 @@ def _ranks(simulation: Simulation, draws: Draws, key: Array, priors: Priors, kep
     responses = simulation.responses
     n_chains, n_draws = draws["theta"].shape[:2]
     if n_chains * n_draws < kept:
-        raise ValueError(f"{kept} draws are kept, and the engine returned {n_chains * n_draws}")
+        raise ValueError(f"{kept} draws are kept, but the engine returned {n_chains * n_draws}")
     truth = {name: simulation.parameters[name][None] for name in draws}
     joined = {name: values.reshape(-1, values.shape[-1]) for name, values in draws.items()}
     true_values, values = quantities_of(truth, responses), quantities_of(joined, responses)
@@ -173,7 +173,7 @@ def _ranks(simulation: Simulation, draws: Draws, key: Array, priors: Priors, kep
 
 
 def quantities_of(draws: Draws, responses: Responses) -> dict[str, NDArray[np.floating]]:
-    """Return `QUANTITIES`; of several top scorers or most extreme items the first."""
+    """Return `QUANTITIES`; ties for the top scorer or most extreme item go to the first."""
     theta, a, d = (draws[name] for name in ("theta", "a", "d"))
     successes, trials = responses.cells.matrices()
     scorer = int(np.argmax(successes.sum(1) / trials.sum(1)))
@@ -206,7 +206,7 @@ def _log_likelihoods(
 
 
 def _rarer(successes: NDArray[np.integer], trials: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return the number of right or of wrong answers of each item, whichever is less."""
+    """Return the number of right or wrong answers to each item, whichever is smaller."""
     right = successes.sum(0, dtype=np.int64)
     return np.minimum(right, trials.sum(0, dtype=np.int64) - right)
 

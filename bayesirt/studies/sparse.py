@@ -1,7 +1,7 @@
 """The sparse study: when the simple average misleads, and whether the posterior warns (Kang, 2026).
 
-Four domains and a grid of sparsities and difficulty gaps, as in the paper; and, beyond it, what
-the posterior says of both rankings without knowing the truth.
+It covers four domains and a grid of sparsities and difficulty gaps, as in the paper, and also what
+the posterior says about both rankings without knowing the truth.
 """
 
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ from bayesirt.studies.sparse_conditions import (
 from bayesirt.studies.tasks import PortableKey, Task
 
 TERMS = ("constant", "S", "D", "S x D")
-# Ranking errors of the simple average from which on it fails, and fails badly.
+# Ranking errors from which the simple average fails, and fails badly.
 ERROR_BOUNDS = (0.05, 0.2)
 ERROR_NAMES = ("up to 0.05", "0.05 to 0.2", "above 0.2")
 SPARSE_FROM = 0.4
@@ -57,11 +57,11 @@ _PAPERS_SEEDS = 20
 
 @dataclass(frozen=True)
 class SparseDesign:
-    """What the study simulates; by default what Kang (2026) does (4, 5.3)."""
+    """What the study simulates; by default as in Kang (2026), 4 and 5.3."""
 
     domain_seeds: int = 20  # Suites of each domain.
     grid_seeds: int = 15  # Of each cell of the grid under each mask.
-    # Of these, how many the posterior is drawn for; it is for all of the domains, unless 0.
+    # Of these, suites whose posterior is drawn; unless 0, it is drawn for all of the domains.
     drawn_seeds: int = 3
     sparsities: tuple[float, ...] = tuple(k / 20 for k in range(15))  # S of the grid.
     gaps: tuple[float, ...] = tuple(k / 2 for k in range(1, 11))  # D of the grid.
@@ -81,7 +81,7 @@ QUICK = SparseDesign(4, 4, 1, (0.0, 0.35, 0.7), (0.5, 2.0, 3.5, 5.0))
 def sparse_study(
     design: SparseDesign | None = None, *, key: Array, **running: Unpack[Running]
 ) -> Study:
-    """Do Kang (2026), sections 4 and 5, again, and see whether the posterior warns."""
+    """Replicate Kang (2026), sections 4 and 5, and see whether the posterior warns."""
     design, portable = design or SparseDesign(), PortableKey.of(key)
     conditions = pd.DataFrame(design.conditions).rename(columns={"sparsity": "S", "gap": "D"})
     parts = {"suites": SUITES._replace(conditions=conditions)}
@@ -108,7 +108,7 @@ def suite_tasks(design: SparseDesign, key: PortableKey) -> list[Task]:
 
 
 def sparse_found(suites: pd.DataFrame) -> Study:
-    """Return what the rows of suites say."""
+    """Evaluate the rows of suites."""
     domains, grid, warning = domain_table(suites), grid_table(suites), warning_table(suites)
     tables = {"domains": domains, "grid": grid, "surface": surface_table(grid)}
     tables |= {"laws": law_table(grid), "warning": warning}
@@ -125,7 +125,7 @@ def sparse_found(suites: pd.DataFrame) -> Study:
 
 
 def sparse_claims(suites: pd.DataFrame, tables: dict[str, pd.DataFrame]) -> Iterator[Claim]:
-    """Yield the domains' rankings, the failure surface, and what the posterior's intervals hold."""
+    """Yield claims on the domains, the failure surface, and the posterior's intervals."""
     domains, surface = tables["domains"], tables["surface"]
     printed_errors = {
         f"{name}_error": domains[f"printed_rho_{name}_sd"] / np.sqrt(_PAPERS_SEEDS)
@@ -149,7 +149,7 @@ def sparse_claims(suites: pd.DataFrame, tables: dict[str, pd.DataFrame]) -> Iter
 
 
 def _sparse_domains(domains: pd.DataFrame, surface: pd.DataFrame) -> pd.DataFrame:
-    """Return whether the grid's power law, of 10 x 10 suites, tells the error of 6-item domains."""
+    """Compare the power law from the 10 x 10 grid with the error of 6-item domains."""
     law = surface[surface["mask"] == "biased"].set_index("quantity")["value"]
     scale, power = (law[f"least squares power law {name}"] for name in ("scale", "exponent"))
     sparse = domains[domains["S"] > 0]
@@ -176,7 +176,7 @@ class PowerLaw(NamedTuple):
 
 
 def fit_interaction(sparsity: Floats, gap: Floats, error: Floats) -> Interaction:
-    """Regress ranking error on centred S and D and on their product, by least squares."""
+    """Regress ranking error on centred S and D and their product, by least squares."""
     s, d = sparsity - sparsity.mean(), gap - gap.mean()
     design = np.stack([np.ones_like(s), s, d, s * d], axis=1)
     inverse = np.linalg.inv(design.T @ design)
@@ -202,7 +202,8 @@ def fit_power_law(product: Floats, error: Floats) -> PowerLaw:
 def fit_log_power_law(product: Floats, error: Floats) -> PowerLaw:
     """Fit the power law as Kang (2026) does: a straight line through logs.
 
-    Cells with hardly any error, whose logs are far apart, weigh as much as those with a large one.
+    Cells with hardly any error, whose logs are far apart, get as much weight as those with a large
+    error.
     On the authors' 150 cells this gives their printed 0.0262, 1.8334 and R² = 0.587.
     """
     used = (product > 0) & (error > 0)
@@ -221,7 +222,7 @@ def _r_squared(residual: Floats, error: Floats) -> float:
 
 
 def domain_table(replications: pd.DataFrame) -> pd.DataFrame:
-    """Return the means of each domain over seeds beside what Kang (2026) prints (Table 1, 5.1)."""
+    """Return means of each domain over seeds beside those of Kang (2026) (Table 1, 5.1)."""
     printed = read_printed("sparse_domains").set_index("domain").iloc[:, 5:].add_prefix("printed_")
     of_domains = replications[replications["name"].isin(printed.index)]
     groups = of_domains.groupby("name", sort=False)
@@ -243,7 +244,7 @@ def grid_table(replications: pd.DataFrame) -> pd.DataFrame:
 
 
 def surface_table(grid: pd.DataFrame) -> pd.DataFrame:
-    """Return what summarises the failure surface, beside Kang (2026) (Table 3, 5.3)."""
+    """Return a summary of the failure surface, beside that of Kang (2026) (Table 3, 5.3)."""
     rows: list[tuple[str, str, float, float]] = []
     for mask, own in grid.groupby("mask", sort=False):
         s, d, error = (x.to_numpy() for x in (own["S"], own["D"], 1 - own["rho_average"]))
@@ -281,10 +282,10 @@ def law_table(grid: pd.DataFrame) -> pd.DataFrame:
 
 
 def warning_table(replications: pd.DataFrame) -> pd.DataFrame:
-    """Return whether the posterior's intervals hold, and warn, where the simple average fails.
+    """Return whether the posterior's intervals cover, and warn, where the simple average fails.
 
-    Shares of subjects by design and size of the average's error: misplaced by it, exposed by an
-    interval, excluded wrongly; and of suites, whose ρ its 90% interval covers.
+    By design and size of the average's error: shares of subjects that are misplaced by it, exposed
+    by an interval, or wrongly excluded; and the share of suites whose ρ its 90% interval covers.
     """
     drawn = _drawn(replications)
     size = np.digitize(1 - drawn["rho_average"], ERROR_BOUNDS)
@@ -315,7 +316,7 @@ def _drawn(replications: pd.DataFrame) -> pd.DataFrame:
 
 
 def plot_domains(domains: pd.DataFrame) -> Figure:
-    """Draw ρ of the simple average and of IRT in each domain beside the paper's."""
+    """Draw ρ of the simple average and of IRT in each domain, here and in the paper."""
     fig, axes = new_figure(7.2, 3.2, x="Spearman's rho with the true ranking, over seeds")
     product = (domains["S"] * domains["D"]).map("S x D = {:.2f}".format)
     names = domains["domain"].map(DOMAINS) + "\n" + product
@@ -353,7 +354,7 @@ def plot_failure_surface(grid: pd.DataFrame) -> Figure:
 
 
 def plot_warning(replications: pd.DataFrame, warning: pd.DataFrame) -> Figure:
-    """Draw whether the posterior warns of the average's failure, and whether its ranks hold."""
+    """Draw whether the posterior warns of the average's failure, and its coverage of ranks."""
     drawn = _drawn(replications)
     drawn["middle"] = (drawn["average_low"] + drawn["average_high"]) / 2
     fig, axes = new_figure(7.6, 3.7, 1, 2)
@@ -382,7 +383,7 @@ def plot_warning(replications: pd.DataFrame, warning: pd.DataFrame) -> Figure:
 
 
 def _draw_surface(ax: Axes, table: pd.DataFrame, column: str, levels: tuple[float, ...]) -> None:
-    """Draw a shade a cell, darker where ρ is lower, or the gain higher, and contours of both."""
+    """Shade each cell, darker where ρ is lower or the gain higher, and draw contours."""
     ax.grid(visible=False)
     square = table.pivot(index="D", columns="S", values=column)
     x, y, z = square.columns.to_numpy(), square.index.to_numpy(), square.to_numpy()

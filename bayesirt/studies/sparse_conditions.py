@@ -1,8 +1,8 @@
 """What the sparse study simulates: four domains and a grid of sparsities and difficulty gaps.
 
-Items of the domains are those of Kang (2026), Appendix A. The paper leaves unpublished the
-abilities of all but two subjects of a domain and the masks of all but these two, so they are
-drawn, by the rules that it states.
+Items of the domains are those of Kang (2026), Appendix A. The paper publishes the abilities and the
+masks of only two subjects of a domain, so those of the others are drawn by the rules that it
+states.
 """
 
 from collections.abc import Sequence
@@ -49,11 +49,11 @@ GRID_ABILITY_SD = float(np.linspace(-2, 2, GRID_SIZE).std())
 
 # Least items of a subject and least subjects of an item, in every mask of Kang (2026).
 FEWEST_ITEMS, FEWEST_SUBJECTS = 2, 3
-# The pairs that the paper's weights rule out are the last to be observed, not never.
+# Pairs with zero weight in the paper are observed last, but not never.
 _LEAST_WEIGHT = 1e-9
 # Abilities of the clinical domain, the only range that Kang (2026) states (4.2).
 _LOWEST, _HIGHEST = -1.5, 2.0
-# Items, by difficulty, that the Fake and the True subject of a domain met (Appendix B).
+# Items, by difficulty, of the Fake and the True subject of a domain (Appendix B).
 _EASY, _HARD = slice(0, 3), slice(2, 6)
 
 
@@ -62,12 +62,12 @@ class Condition:
     """One cell of the grid, or one domain."""
 
     name: str  # One of `DOMAINS` or of `MASKS`.
-    sparsity: float  # S, the share of cells that is not observed.
+    sparsity: float  # S, the share of cells that are not observed.
     gap: float  # D = max b - min b, in units of the abilities.
 
     @property
     def is_domain(self) -> bool:
-        """Whether this is a domain, no cell of the grid."""
+        """Whether this is a domain rather than a cell of the grid."""
         return self.name in DOMAINS
 
 
@@ -90,7 +90,7 @@ def domain_conditions() -> list[Condition]:
 
 
 def draw_suite(condition: Condition, rng: np.random.Generator) -> Suite:
-    """Draw what a condition leaves open, and responses."""
+    """Draw the random parts of a condition, and responses."""
     if condition.is_domain:
         return _draw_domain(condition.name, rng)
     theta = np.linspace(-2, 2, GRID_SIZE)
@@ -126,7 +126,7 @@ def _domain(name: str) -> tuple[pd.Series, Floats, Floats]:
 
 
 def _other_abilities(fake: float, fake_rank: float, n: int, rng: np.random.Generator) -> Floats:
-    """Draw abilities of all but the Fake and the True; the Fake's rank is kept where stated."""
+    """Draw abilities of all but the Fake and the True; the Fake keeps its rank if stated."""
     if np.isnan(fake_rank):
         return _spread(_LOWEST, _HIGHEST, n - 2, rng)
     above = int(fake_rank) - 2
@@ -161,7 +161,7 @@ def matched_weights(theta: Floats, b: Floats) -> Floats:
 def draw_mask(
     weights: Floats, n_observed: int, rng: np.random.Generator, given: Mask | None = None
 ) -> Mask:
-    """Draw which cells are observed: two items a subject, three subjects an item, then the rest."""
+    """Draw observed cells: two items per subject, three subjects per item, then the rest."""
     mask, n_given, n_items = np.zeros(weights.shape, bool), 0, weights.shape[1]
     if given is not None:
         n_given = len(given)
@@ -186,7 +186,7 @@ def _pick(weights: Floats, n: int, rng: np.random.Generator) -> Index:
 
 
 MOST_SUBJECTS, MOST_ITEMS = 12, 10
-BATCH = 50  # Suites of one call.
+BATCH = 50  # Suites per call.
 _CHAINS, _WARMUP, _DRAWS = 2, 300, 1000
 POINT_COLUMNS = (
     "coverage", "rho_average", "rho_irt", "rho_difficulty", "gap_irt", "fake_rank",
@@ -237,7 +237,7 @@ def draw_abilities(
     cells = [suites[k].cells.matrices() for k in filled]
     data = DenseLayout(*(jnp.stack([_filled_cells(pair[x]) for pair in cells]) for x in (0, 1)))
     around = [way.start(point, None) for point in points]
-    # What fills up starts within one unit of 0.
+    # Padding starts within one unit of 0.
     centre, width = (
         {name: np.stack([_filled(name, around[k][x][name], x) for k in filled]) for name in own}
         for x, own in enumerate(around[0])
@@ -278,7 +278,7 @@ def suite_rows(
     priors: Priors,
     batch: int | None,
 ) -> list[Row]:
-    """Return a row for each suite, with draws from its posterior if the batch has a number."""
+    """Return a row per suite, with results from posterior draws if the batch has a number."""
     suites = [draw_suite(conditions[place[0]], key.rng(*place)) for place in places]
     points = [fit_irt(suite.responses) for suite in suites]
     rows = [measure_point(*both) for both in zip(suites, points, strict=True)]
@@ -318,8 +318,9 @@ def measure_point(suite: Suite, point: PointEstimate) -> Row:
 def measure_draws(suite: Suite, chains: NDArray[np.floating]) -> Row:
     """Compare draws of the abilities with the truth and with the simple average.
 
-    By `DRAWS_COLUMNS`. Abilities are standardised in each draw, as no rank depends on their level
-    and spread. An interval exposes a subject if it excludes all ranks that the average gives it.
+    The columns are `DRAWS_COLUMNS`. Abilities are standardised in each draw, as ranks do not depend
+    on their level and spread. An interval exposes a subject if it excludes all ranks that the
+    average gives it.
     """
     theta = chains.reshape(-1, chains.shape[-1])
     average, mean = simple_average(suite.responses), theta.mean(0)
@@ -350,7 +351,7 @@ def measure_draws(suite: Suite, chains: NDArray[np.floating]) -> Row:
 
 
 def _ranks(values: NDArray[np.floating]) -> Floats:
-    """Return ranks, best first; tied subjects share the first of their ranks."""
+    """Return ranks, best first; tied subjects share the best of their ranks."""
     return rankdata(-values, method="min")
 
 

@@ -1,4 +1,4 @@
-"""The work of studies, in one process or in several, keys for it, and fits that are timed."""
+"""Running the tasks of studies in one or several processes, their keys, and timed fits."""
 
 import concurrent.futures
 import multiprocessing
@@ -23,7 +23,7 @@ Found = TypeVar("Found")
 
 
 def quietly(fit: Callable[..., Found], *given: Any, **options: Any) -> Found:
-    """Return an estimate, which tells itself whether it converged."""
+    """Return an estimate without warnings; it records itself whether it converged."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return fit(*given, **options)
@@ -37,7 +37,7 @@ def timed(fit: Callable[..., Found], *given: Any, **options: Any) -> tuple[Found
 
 
 def two_chains(draws: int, **options: Any) -> RunOptions:
-    """Return two chains, each with half as many sweeps of warm-up as it draws."""
+    """Return options of two chains, each with half as many warm-up sweeps as draws."""
     return RunOptions(num_chains=2, num_warmup=draws // 2, num_samples=draws, **options)
 
 
@@ -47,7 +47,7 @@ _COMPILING = frozenset(
 
 
 class CompileClock:
-    """How long work took in this process, and how much of that was compiling."""
+    """Seconds of work in this process, and the part of them spent on compiling."""
 
     seconds = compiling = 0.0
 
@@ -63,7 +63,7 @@ def compile_clock() -> Iterator[CompileClock]:
 
 @cache
 def _heard() -> list[float]:
-    """Return a list that grows by the seconds of whatever JAX compiles in this process."""
+    """Return a list that JAX's compile times in this process are appended to."""
     seconds: list[float] = []
 
     def hear(event: str, duration_secs: float, **_: str | int) -> None:
@@ -84,14 +84,14 @@ _PATIENCE = 10  # Seconds to wait for a Dask scheduler.
 
 
 class PortableKey(NamedTuple):
-    """A key that another process can be sent."""
+    """A key that can be sent to another process."""
 
     impl: str
     words: list[int]
 
     @classmethod
     def of(cls, key: Array) -> "PortableKey":
-        """Take a key apart."""
+        """Convert a key."""
         return cls(str(jax.random.key_impl(key)), np.asarray(jax.random.key_data(key)).tolist())
 
     def key(self) -> Array:
@@ -99,7 +99,7 @@ class PortableKey(NamedTuple):
         return jax.random.wrap_key_data(jnp.asarray(self.words, jnp.uint32), impl=self.impl)
 
     def folded(self, *what: int | str) -> Array:
-        """Return the key of a piece of work, by what it is, not by when or where it is done."""
+        """Return the key of a piece of work, which does not depend on when or where it runs."""
         key = self.key()
         for number in map(_as_number, what):
             key = jax.random.fold_in(key, number)
@@ -115,16 +115,16 @@ def _as_number(what: int | str) -> int:
 
 
 class Task(NamedTuple):
-    """A piece of work, and which rows come of it."""
+    """A piece of work, and the rows that it produces."""
 
     places: Sequence[tuple[str, tuple[Any, ...]]]  # Part and place of each row.
-    work: Callable[[], Sequence[Row]]  # Returns what was measured at each place, in their order.
+    work: Callable[[], Sequence[Row]]  # Returns the measures at each place, in order.
 
 
 def run_tasks(
     tasks: Sequence[Task], n_processes: int, scheduler: str | None = None
 ) -> Iterator[tuple[Task, Sequence[Row]]]:
-    """Yield each task and its rows as it ends."""
+    """Yield each task with its rows when it ends."""
     if n_processes == 1 and scheduler is None:
         yield from ((task, task.work()) for task in tasks)
         return
@@ -149,7 +149,7 @@ def _pool(n_processes: int, scheduler: str | None) -> Iterator[concurrent.future
         from distributed import Client
     except ImportError as error:
         raise ResponseError(
-            "Dask is not installed; pip install 'bayesirt[dask]', or run processes of this host"
+            "Dask is not installed; pip install 'bayesirt[dask]', or use processes on this host"
         ) from error
     try:
         client = Client(scheduler, timeout=_PATIENCE)
@@ -162,7 +162,7 @@ def _pool(n_processes: int, scheduler: str | None) -> Iterator[concurrent.future
 
 
 def _run_as_here(settings: Mapping[str, Any], work: Callable[[], Sequence[Row]]) -> Sequence[Row]:
-    """Do work in another process, under the configuration of the one that sent it."""
+    """Run work in another process, with the configuration of the sending process."""
     for name, value in settings.items():
         jax.config.update(name, value)
     return work()

@@ -293,7 +293,7 @@ def test_a_broken_engine_ends_the_study():
 
     with pytest.raises(ZeroDivisionError):
         calibration_study({"broken": broken}, [(3, 2)], 1, key=jax.random.key(0))
-    with pytest.raises(ValueError, match="99 draws are kept, and the engine returned 20"):
+    with pytest.raises(ValueError, match="99 draws are kept, but the engine returned 20"):
         calibration_study({"few": few_draws}, [(3, 2)], 1, key=jax.random.key(0))
 
 

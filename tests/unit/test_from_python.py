@@ -122,7 +122,7 @@ def test_every_picture_has_a_file(small_run: Run, tmp_path: Path):
     for kind in ("svg", "pdf", "png"):
         write_picture(bayesirt.plot_run(small_run, "flow"), tmp_path / f"flow.{kind}")
         assert (tmp_path / f"flow.{kind}").stat().st_size > 1000
-    with pytest.raises(ResponseError, match=r"ends in none of \.svg, \.pdf, \.png; rename it"):
+    with pytest.raises(ResponseError, match=r"must end in one of \.svg, \.pdf, \.png; rename it"):
         write_picture(bayesirt.plot_run(small_run), tmp_path / "flow.gif")
 
 

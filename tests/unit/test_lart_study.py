@@ -465,7 +465,7 @@ def test_what_cannot_be_studied_is_refused_before_work_begins():
         lart_study(TINY, key=key, responses=few)
     with pytest.raises(ResponseError, match="a criterion needs the responses"):
         lart_study(TINY, key=key, criterion={"a": 1.0})
-    with pytest.raises(ResponseError, match="the criterion tells nothing"):
+    with pytest.raises(ResponseError, match="the criterion is not informative"):
         lart_study(TINY, key=key, responses=responses, criterion={"nobody": 1.0})
 
 

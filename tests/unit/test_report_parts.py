@@ -166,7 +166,7 @@ def test_accuracies_lead_report_and_terminal_where_one_ability_explains_nothing(
     led = replace(small_run, ranking=led_by_score(ranking, "No."))
     page = render_report(led)
     assert page.index('<p class="verdict caution" role="alert">No.</p>') < page.index(
-        "By accuracy "
+        "By accuracy, "
     )
     assert "Sorted by accuracy, best first" in page
     assert "P(best)" not in page
