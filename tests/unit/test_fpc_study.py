@@ -311,10 +311,10 @@ def test_the_claims_say_what_the_tables_say(wide_study):
     assert fine.loc["Given answers, items", "here"] == 48
     assert fine.loc["Given answers, benchmarks that join one by one", "here"] == 4
     assert fine.loc["10 anchors, FPC, MAE"].tolist()[:2] == pytest.approx([1, 0])
-    title = "10 anchors, FPC less concurrent calibration, MAE over "
+    title = "10 anchors, FPC minus concurrent calibration, MAE over "
     concurrent = fine[fine.index.str.startswith(title)].iloc[0]
     assert concurrent.tolist()[:2] == pytest.approx([-1, 0])
-    assert "10 anchors, FPC less random sampling, MAE over 16 predictions" in fine.index
+    assert "10 anchors, FPC minus random sampling, MAE over 16 predictions" in fine.index
     lower = fine[fine.index.str.endswith("share of predictions at or below it")]["here"]
     assert lower.tolist() == [1.0] * 8
     aims = fine[fine.index.str.contains("of 120 items")]["verdict"]
@@ -322,7 +322,7 @@ def test_the_claims_say_what_the_tables_say(wide_study):
     changes = fine[fine.index.str.contains("change of FPC's MAE")]["verdict"]
     assert "above 0" not in changes.tolist()
     held = fine.loc[
-        "10 anchors, subjects of other families, FPC, share of accuracies that 90% intervals hold"
+        "10 anchors, subjects of other families, FPC, share of accuracies inside 90% intervals"
     ]
     assert held["here"] == 1
     assert fine.loc["10 anchors, subjects of other families, FPC, MAE", "here"] == pytest.approx(1)
@@ -332,7 +332,7 @@ def test_the_claims_say_what_the_tables_say(wide_study):
     assert fine.index.str.contains(r"Spearman \(paper: MMLU").any()
     assert fine[fine.index.str.contains("paper: about")]["paper"].tolist() == [2, 3]
     poor = with_errors(wide_study, fixed=2.7, random=2.0, anchor_mean=4.0).claims.set_index("claim")
-    behind = poor[poor.index.str.match("10 anchors, FPC less .* predictions$")]["verdict"]
+    behind = poor[poor.index.str.match("10 anchors, FPC minus .* predictions$")]["verdict"]
     assert behind.tolist().count("above 0") == 3
     above = poor[poor.index.str.match("Of 1 numbers of anchors up to 25, those")]["here"]
     assert sorted(above) == [0, 1, 1, 1]

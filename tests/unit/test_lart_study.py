@@ -369,9 +369,9 @@ def test_what_is_said_of_the_simulation_follows_its_tables():
     said = claim_table(simulation_claims(*tables)).set_index("claim")
     title = "Simulated, 100 x 50, rho -0.8, 4 suites, RMSE of θ"
     found = [said.loc[f"{title}, {what}", "here"] for what in
-             ("LaRT", "probit IRT", "share where LaRT's is less", "IRT's less LaRT's")]  # fmt: skip
+             ("LaRT", "probit IRT", "share where LaRT's is smaller", "IRT's minus LaRT's")]  # fmt: skip
     assert found == pytest.approx([0.2, 0.35, 0.75, 0.15])
-    gains = said[said.index.str.endswith("IRT's less LaRT's")]["verdict"]
+    gains = said[said.index.str.endswith("IRT's minus LaRT's")]["verdict"]
     assert set(gains) == {"not told from 0"}
     assert said.loc["Median seconds of a fit, 100 x 50, rho -0.8, lart"].tolist()[-1] == (
         "25% did not converge"
@@ -382,7 +382,7 @@ def test_what_is_said_of_the_simulation_follows_its_tables():
     assert said[said.index.str.contains("after the burn-in")]["verdict"].item() == "no outliers"
     sure = recovery.assign(gain_se=[0.01] * 2 + [np.nan] * 5)
     said = claim_table(simulation_claims(sure, *tables[1:])).set_index("claim")
-    gains = said[said.index.str.endswith("IRT's less LaRT's")]["verdict"]
+    gains = said[said.index.str.endswith("IRT's minus LaRT's")]["verdict"]
     assert gains.tolist() == ["above 0", "above 0", "not told from 0"]
 
 
