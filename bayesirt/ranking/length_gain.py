@@ -54,9 +54,9 @@ class LengthGain:
 
 def _direction(low: float, high: float) -> str:
     if high < 0:
-        return "the abler take longer."
+        return "abler subjects take longer."
     if low > 0:
-        return "the abler are quicker."
+        return "abler subjects are quicker."
     return "the direction is uncertain."
 
 

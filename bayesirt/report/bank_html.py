@@ -36,7 +36,7 @@ def render_bank_report(bank: ItemBank, review: BankReview) -> str:
         item_map=svg(plot_bank_items(bank), "Items of each benchmark, with anchors marked"),
         n_scored=scores["subject"].nunique(),
         most_scored=MOST_SCORED,
-        history="" if scores.empty else svg(plot_score_history(bank), "Scores that were given"),
+        history="" if scores.empty else svg(plot_score_history(bank), "Scores so far"),
         scores=scores.iloc[::-1].head(_MOST_SCORES).to_dict("records"),
         n_scores=len(scores),
         anchors=tested.head(_MOST_ANCHORS).to_dict("records"),

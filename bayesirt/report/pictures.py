@@ -96,7 +96,7 @@ PICTURES = {
         lambda run: run.difficulty is not None,
     ),
     "repeats": Picture(
-        "What several runs give",
+        "Results over several runs",
         lambda run: plot_repeats(_there(run.repeats), run.ranking),
         lambda run: run.repeats is not None,
     ),

@@ -199,7 +199,7 @@ def print_check(responses: Responses, rule: AverageRule | None, facets: Sequence
     console.print(table)
     groups = told_groups(responses, facets)
     if len(groups) == 1:
-        console.print("All subjects are connected, so they can be ranked.")
+        console.print("Every subject is connected with every other: this can be ranked.")
         if rule is not None:
             console.print(Text(rule.to_text()))
         return

@@ -31,7 +31,7 @@ from bayesirt.studies.tasks import PortableKey, Row, two_chains
 
 PREDICTORS = {  # Predictors, in words; the last two need a simulated matrix.
     "accuracy": "subject's accuracy",
-    "2pl": "2PL that knows nothing of items",
+    "2pl": "2PL without knowledge of items",
     "items": "all subjects' accuracy on items that share abilities",
     "additive": "subject's accuracy + all subjects' on such items",
     "own items": "subject's accuracy on items that share abilities",

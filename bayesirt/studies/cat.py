@@ -33,7 +33,7 @@ from bayesirt.studies.tasks import PortableKey, Row, Task
 BankModel = Literal["2pl", "lart"]
 BANKS: dict[BankModel, str] = {"2pl": "2PL", "lart": "LaRT"}
 _DRAWS = 500  # Draws of each of two chains.
-RHO = -0.6  # Correlation of ability and speed: the abler take longer.
+RHO = -0.6  # Correlation of ability and speed: abler subjects take longer.
 METHODS = {  # Two adaptive methods; the items that are best before any answer; random items.
     "information": "most information",
     "variance": "least variance",

@@ -32,7 +32,7 @@ def values(of, place: int) -> list[float]:
 
 
 def test_coverage_sorts_by_reliability(page):
-    coverage = table(page, "What the data can tell")
+    coverage = table(page, "How well the data measure abilities")
     before = values(coverage, 5)
     button = coverage.find_elements(By.CSS_SELECTOR, "th button")[4]
     button.click()
@@ -45,12 +45,14 @@ def test_a_sorted_table_leaves_the_others_as_they_are(page):
     scores = table(page, "Items that nobody has answered")
     before = values(scores, 2)
     assert before == sorted(before, reverse=True)
-    table(page, "What the data can tell").find_element(By.CSS_SELECTOR, "th button").click()
+    table(page, "How well the data measure abilities").find_element(
+        By.CSS_SELECTOR, "th button"
+    ).click()
     assert values(scores, 2) == before
 
 
 def test_every_ranked_ability_has_a_ranking_and_every_picture_a_name(page):
-    standings = table(page, "What the data can tell").find_elements(
+    standings = table(page, "How well the data measure abilities").find_elements(
         By.CSS_SELECTOR, "tbody td:last-child"
     )
     ranked = sum(cell.text != "rests on the prior" for cell in standings)

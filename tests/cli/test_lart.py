@@ -48,7 +48,7 @@ def ranked(tmp_path_factory: pytest.TempPathFactory) -> Ranked:
 
 def test_rank_takes_lengths_from_the_file(ranked: Ranked):
     assert ranked.shown.code == 0
-    assert "the abler take longer" in ranked.shown.words
+    assert "abler subjects take longer" in ranked.shown.words
     run = load_run(ranked.out)
     assert run.gain.to_text() in ranked.shown.words
     ranking = pd.read_csv(ranked.out / "ranking.csv")
@@ -81,7 +81,7 @@ def test_the_run_holds_the_truth_and_says_what_lengths_add(ranked: Ranked):
     text = LengthGain(table, (-0.1, 0.0, 0.1)).to_text()
     assert "the direction is uncertain" in text
     assert text.endswith("hardly narrow the intervals, and 0 of 60 ranks move.")
-    assert "the abler are quicker" in LengthGain(table, (0.1, 0.2, 0.3)).to_text()
+    assert "abler subjects are quicker" in LengthGain(table, (0.1, 0.2, 0.3)).to_text()
 
 
 def test_wrong_answers_may_have_lengths_of_their_own(ranked: Ranked):

@@ -166,7 +166,7 @@ def test_what_is_no_log_of_the_study_is_left_alone(tmp_path: Path):
             assert len(do_tasks(made_tasks(), PARTS, {}, {"folder": folder})["one"]) == 3
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "mine.txt").write_text("mine")
-    with pytest.raises(ResponseError, match="no study"):
+    with pytest.raises(ResponseError, match="not a study"):
         do_tasks(made_tasks(), PARTS, {}, {"folder": tmp_path / "mine"})
     with pytest.raises(ResponseError, match="cannot be written"):
         do_tasks(made_tasks(), PARTS, {}, {"folder": tmp_path / "mine" / "mine.txt"})
