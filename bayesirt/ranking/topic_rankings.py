@@ -74,7 +74,7 @@ class TopicRankings:
         said = [_in_words(row) for row in sure.loc[order[:_MOST_NAMED]].to_dict("records")]
         more = len(sure) - len(said)
         rest = f"; and {more:,} more" if more else ""
-        return f"Certain (simultaneous 90% over all topics): {'; '.join(said)}{rest}."
+        return f"Certain (simultaneous 90% over topics and subjects): {'; '.join(said)}{rest}."
 
     def _undecided(self) -> list[str]:
         """Return a sentence for topics whose items tell nobody apart."""

@@ -49,5 +49,5 @@ def _of_items(comparison: Comparison) -> str:
         return f"Its discriminations and intercepts may be trusted too, for all of {items}."
     return (
         f"Take discriminations and intercepts from the posterior: for {apart:,} of {items} "
-        f"they differ by more than one standard deviation."
+        f"the two differ by more than one standard deviation."
     )

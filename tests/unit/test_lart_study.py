@@ -368,8 +368,9 @@ def test_what_is_said_of_the_simulation_follows_its_tables():
     tables = (recovery, seconds, saem_table(rows), coverage_table(rows))
     said = claim_table(simulation_claims(*tables)).set_index("claim")
     title = "Simulated, 100 x 50, rho -0.8, 4 suites, RMSE of θ"
-    named = "LaRT", "probit IRT", "share where LaRT's is smaller", "IRT's minus LaRT's"
-    found = [said.loc[f"{title}, {what}", "here"] for what in named]
+    found = [said.loc[f"{title}, {what}", "here"] for what in
+             ("LaRT", "probit IRT", "share where LaRT's is smaller",
+              "IRT's minus LaRT's")]  # fmt: skip
     assert found == pytest.approx([0.2, 0.35, 0.75, 0.15])
     gains = said[said.index.str.endswith("IRT's minus LaRT's")]["verdict"]
     assert set(gains) == {"not told from 0"}
