@@ -74,5 +74,5 @@ def test_hostile_names_are_text_and_never_markup():
 
 
 def test_a_bank_that_scored_nobody_has_no_history():
-    with pytest.raises(ValueError, match="nobody"):
+    with pytest.raises(ValueError, match="no subject has been scored"):
         plot_score_history(bank_of("maths", scored=()))

@@ -117,5 +117,5 @@ def test_ranks_that_differ_are_counted():
 
 def test_other_names_are_refused():
     other = made_point(MEAN, SLOPES.mean(0), INTERCEPTS.mean(0), subjects=("a", "b", "c"))
-    with pytest.raises(ValueError, match="other subjects or items"):
+    with pytest.raises(ValueError, match="different subjects or items"):
         compare_estimates(other, made_posterior())

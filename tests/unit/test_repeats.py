@@ -154,7 +154,7 @@ def test_the_correlation_of_runs_is_found_and_is_none_where_there_is_none():
             "no question was run more than once",
         ),
         (lambda: Repeats(link="probit"), "repeats has its own response curve"),
-        (lambda: repeated_runs(known_posterior(1.0)[0], [0]), "from 1 on"),
+        (lambda: repeated_runs(known_posterior(1.0)[0], [0]), "from 1"),
         (lambda: Graded(n=3).suited_to(simulated(None)), "graded"),
     ],
 )

@@ -63,7 +63,7 @@ def test_each_topic_is_ranked_by_its_own_items(run: Run):
         pd.testing.assert_series_equal(
             own.sort_index(), shares[topic].sort_index(), check_names=False
         )
-    assert "tiny is not ranked: it has 3 items, and 5 are needed." in topics.to_text()
+    assert "tiny is not ranked: it has 3 items, but 5 are needed." in topics.to_text()
     assert topics.n_items["algebra"] == 20
     assert "2 items without a topic" in topics.to_text()
 
@@ -190,7 +190,7 @@ def _one_topic(frame: pd.DataFrame) -> pd.DataFrame:
         (
             "area",
             lambda x: x.assign(area=x["item"]),
-            "no topic can be ranked by itself; q9 is not ranked: it has 1 item, and 5 are needed",
+            "no topic can be ranked by itself; q9 is not ranked: it has 1 item, but 5 are needed",
         ),
     ],
 )
