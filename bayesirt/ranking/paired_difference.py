@@ -41,7 +41,7 @@ class Pairs:
     candidate: Floats
     trials: NDArray[np.int64]  # shape (2, item). Runs of each.
     group: NDArray[np.intp]  # shape (item,). Dependent questions share a number.
-    of_runs: bool = True  # Else trials are steps of a scale, and proportions shares of it.
+    of_runs: bool = True  # If False, trials are steps of a scale and proportions shares of it.
 
     @property
     def difference(self) -> Floats:
