@@ -95,11 +95,13 @@ class DifficultySources:
         if not len(rows):
             return ""
         first = rows.iloc[0]
-        others = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+        tells, it_seems = "tells", "it seems"
+        if len(rows) > 1:
+            tells, it_seems = f"and {len(rows) - 1} more tell", "they seem"
         return (
-            f"{one_line(str(first['level']), 60)}{others} tells models apart much less than the "
-            f"others do ({first['slope']:.0%} of the usual slope, {first['slope_low']:.0%} to "
-            f"{first['slope_high']:.0%}), so it seems to measure something else."
+            f"{one_line(str(first['level']), 60)} {tells} models apart much less than the others "
+            f"do ({first['slope']:.0%} of the usual slope, {first['slope_low']:.0%} to "
+            f"{first['slope_high']:.0%}), so {it_seems} to measure something else."
         )
 
     def _extremes(self, factor: str) -> str:

@@ -178,8 +178,8 @@ def _held_out(matrix: FPCMatrix, n_test: int, rng: np.random.Generator) -> list[
             n_held += int(sizes[k])
     if n_held < _LEAST_TEST:
         raise ResponseError(
-            f"{len(names)} families cannot be split so that a quarter of the subjects is held "
-            f"out; name smaller families, or leave them out"
+            f"the families ({len(names)}) cannot be split so that a quarter of the subjects is "
+            f"held out; name smaller families, or leave them out"
         )
     return held
 

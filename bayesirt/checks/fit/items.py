@@ -24,8 +24,8 @@ _QUARTER = 0.25
 def item_fit(posterior: Posterior, *, q: float = 0.1) -> pd.DataFrame:
     """Compare each item's answers at low, middle and high abilities with the model's expectation.
 
-    One row per item, in the order of the data: `item`, `z` (mean over draws), posterior predictive
-    `p` (two-sided), `p_adjusted` for all items, `low_excess` and `high_excess` (observed minus
+    One row per item, in the order of the data: `item`, `z` (standardised mean over draws), `p`
+    (two-sided), `p_adjusted` for all items, `low_excess` and `high_excess` (observed minus
     expected proportion correct at low and at high abilities, the ends that each hold a quarter of
     the information on the item), `direction` and `misfits`. NaN where there is too little to test.
     Directions are "both ends better" (weak subjects do better than expected, for example by
@@ -36,9 +36,9 @@ def item_fit(posterior: Posterior, *, q: float = 0.1) -> pd.DataFrame:
     the scores of the item's own slope and intercept, so z hardly depends on their draw. With u_i
     the share of the information on the item at and below the ability of subject i, scaled from -1
     to 1, c starts as u², so that z > 0 if both ends are answered better than the middle. With fixed
-    slopes, c starts as θ and is orthogonal only to the intercept's score. Tails account for
-    skewness and are averaged over draws (at most 200), so they are conservative if each ability
-    rests on few items.
+    slopes, c starts as θ and is orthogonal only to the intercept's score. z is corrected for
+    skewness, and its mean over draws (at most 200) is divided by its standard deviation if the
+    model holds.
 
     Rubin 1984; Gelman, Meng & Stern 1996; Glas 1999 (scores orthogonal to the item's own).
     """

@@ -22,16 +22,15 @@ _MOST_SKEWNESS = 1.5
 def person_fit(posterior: Posterior, *, q: float = 0.1) -> pd.DataFrame:
     """Compare each subject's answers to easy and hard items with those its ability predicts.
 
-    One row per subject, in the order of the data: `subject`, `z` (mean over draws of the
-    standardised log likelihood; low if answers are odd), posterior predictive `p` of answers at
-    least as odd, `p_adjusted` for all subjects, `easy_excess` and `hard_excess` (observed minus
-    expected proportion correct on items with probabilities above and below one half) and `misfits`.
-    NaN where there is too little to test.
+    One row per subject, in the order of the data: `subject`, `z` (standardised log likelihood; low
+    if answers are odd), `p` of answers at least as odd, `p_adjusted` for all subjects,
+    `easy_excess` and `hard_excess` (observed minus expected proportion correct on items with
+    probabilities above and below one half) and `misfits`. NaN where there is too little to test.
 
     At each draw z = Σ_j c_j s_ij / √(Σ_j c_j² w_ij), where s is the score of each cell and c the
     log odds p / (1 - p) in units of s, made orthogonal to the score of the ability: z is then the
-    standardised log likelihood and hardly depends on the draw of θ. Tails account for skewness and
-    are averaged over draws (at most 200).
+    standardised log likelihood and hardly depends on the draw of θ. z is corrected for skewness,
+    and its mean over draws (at most 200) is divided by its standard deviation if the model holds.
 
     Drasgow, Levine & Williams 1985; Snijders 2001 (estimated abilities); Glas & Meijer 2003.
     """
