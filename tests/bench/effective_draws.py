@@ -1,4 +1,4 @@
-"""Effective draws a second, with compilation told apart."""
+"""Effective draws per second, with and without compilation."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ class Speed(NamedTuple):
     warm: float
 
     def beside(self, own: "Speed") -> str:
-        """Return the figures in a line, with those of our engine as ratios."""
+        """Return the figures in one line, with our engine's speed as ratios."""
         return (
             f"bulk ESS least {self.least:5.0f} median {self.median:5.0f}, seconds "
             f"{self.first:6.1f}, warm {self.warm:6.1f}; warm ESS/s least "
@@ -32,9 +32,9 @@ class Speed(NamedTuple):
 
 
 def measured(sample: Callable[[int], Draws], draws: int, names: Sequence[str]) -> Speed:
-    """Time a run, and tell compilation apart by runs of few draws.
+    """Time a run, and separate compilation by two runs with few draws.
 
-    The second of these compiles only what a sampler compiles each time.
+    The second of these compiles only what a sampler compiles in every run.
     """
     seconds = []
     for n in (FEW, FEW, draws):

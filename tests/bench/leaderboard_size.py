@@ -1,8 +1,8 @@
-"""Seconds and memory of point estimate, Laplace and blocked chains at the size of a leaderboard.
+"""Time and memory of point estimate, Laplace and blocked chains at the size of a leaderboard.
 
-`python tests/bench/leaderboard_size.py 2212 12032 --sweeps 400` runs them on whatever device JAX
-finds and prints one line of JSON. Each is made twice, to tell compilation from work. On a shared
-machine processor seconds say more than the clock.
+`python tests/bench/leaderboard_size.py 2212 12032 --sweeps 400` runs them on the device that JAX
+finds and prints one line of JSON. Each runs twice, to separate compilation from work. On a shared
+machine, processor time is more informative than wall-clock time.
 """
 
 import argparse
@@ -35,7 +35,7 @@ Found = dict[str, Any]
 
 
 def simulated(n: int, j: int) -> tuple[Responses, Truth]:
-    """Draw 2PL responses row by row: nothing else is ever as large as they are."""
+    """Draw 2PL responses row by row, so that no other array is as large as they are."""
     rng = np.random.default_rng(0)
     theta, a, d = rng.normal(size=n), np.exp(0.4 * rng.normal(size=j)), rng.normal(size=j)
     y = np.empty((n, j), np.int8)
@@ -46,7 +46,7 @@ def simulated(n: int, j: int) -> tuple[Responses, Truth]:
 
 
 def twice(found: Found, name: str, work: Callable[[], Any]) -> Any:
-    """Note the seconds and gigabytes of work, first and again, and return what it made."""
+    """Record time and memory of a first and a second call of `work`, and return its result."""
     result: Any = None
     for run in ("first", "again"):
         began, worked = time.perf_counter(), time.process_time()
@@ -60,7 +60,7 @@ def twice(found: Found, name: str, work: Callable[[], Any]) -> Any:
 
 
 def laplace(responses: Responses, point: PointEstimate, truth: Truth, found: Found) -> None:
-    """Note what all intervals and draws of the joint Laplace posterior take, and their coverage."""
+    """Record time and memory of the joint Laplace posterior's intervals and draws, and coverage."""
 
     def intervals() -> tuple[Any, ...]:
         problem = joint_problem(responses.cells, TwoPL(), dtype=jnp.float32)
@@ -81,7 +81,7 @@ def laplace(responses: Responses, point: PointEstimate, truth: Truth, found: Fou
 
 
 def chains(responses: Responses, point: PointEstimate, sweeps: int, found: Found) -> None:
-    """Note what blocked chains take, and their effective draws."""
+    """Record time and memory of blocked chains, and their effective draws."""
     options = RunOptions(num_chains=CHAINS, num_warmup=sweeps // 7, num_samples=sweeps, thinning=1)
     few = replace(options, num_warmup=1, num_samples=2)
     key = jax.random.key(0)

@@ -1,8 +1,8 @@
-"""Other libraries' 2PL fits behind one call each, installed by ``pip install .[peers]``.
+"""Other libraries' 2PL fits behind a common interface, installed by ``pip install .[peers]``.
 
-py-irt is to be installed afterwards, by itself: it asks for an older typer than bayesirt does.
+Install py-irt separately afterwards: it requires an older typer than bayesirt does.
 
-Each imports its library outside of the time that is taken, and gives θ, a and d of η = a θ + d.
+Imports of a library are not timed. Each fit gives θ, a and d of η = a θ + d.
 """
 
 import contextlib
@@ -20,18 +20,18 @@ Fit = Callable[[np.ndarray], Any]
 
 
 class Peer(NamedTuple):
-    """How a library is called.
+    """Interface to a library.
 
     Attributes
     ----------
     modules : tuple of str
-        What it needs.
+        Modules that must be installed.
     prepare : callable
-        y → what `fit` takes.
+        y → argument of `fit`.
     fit : callable
-        What is timed.
+        The timed call.
     read : callable
-        (what `fit` gave, y) → θ, a, d; scoring of abilities is not timed where it is apart.
+        (result of `fit`, y) → θ, a, d; a separate scoring of abilities is not timed.
     """
 
     modules: tuple[str, ...]
@@ -127,7 +127,7 @@ PEERS = {
 
 
 def installed(peer: Peer) -> Peer:
-    """Return the peer, or skip with the reason."""
+    """Return the peer, or skip the test with the reason."""
     for module in peer.modules:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""Effective draws a second of the blocked engine against NUTS, and seconds of one sweep."""
+"""Effective draws per second of the blocked engine and NUTS, and seconds of one sweep."""
 
 import time
 from collections.abc import Callable
@@ -66,7 +66,7 @@ def ours(engine, responses, warmup: int) -> Callable[[int], Draws]:
     ("size", "nuts_draws"), [("200 x 200", 500), ("1000 x 500", 200)], ids=["200", "1000"]
 )
 def test_effective_draws_a_second(size: str, nuts_draws: int, capsys):
-    """Warm-up counts; "warm" leaves out compilation, as the time of a run of few draws."""
+    """Include warm-up; "warm" subtracts compilation, measured by runs with few draws."""
     responses = simulate(*map(int, size.split(" x ")))[0]
     speeds = {
         "blocked": measured(ours(sample_blocked, responses, 300), 1000, NAMES),

@@ -1,6 +1,6 @@
 """Seconds and peak memory of the joint Laplace posterior at the sizes of public leaderboards.
 
-Each size runs in a process of its own, so that the peak is its own.
+Each size runs in a separate process, so that peaks are measured separately.
 """
 
 import json

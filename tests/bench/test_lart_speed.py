@@ -1,4 +1,4 @@
-"""LaRT: seconds of its point estimate, and effective draws a second against NumPyro's NUTS."""
+"""LaRT: time of its point estimate, and effective draws per second against NumPyro's NUTS."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""One Newton pass over a matrix against one over a list of its observed cells, side by side.
+"""Time of one Newton pass over a matrix and over a list of its observed cells.
 
 `_SPARSE_BELOW` in `bayesirt.data.cells` is the coverage at which the two cost about the same.
 """
@@ -22,7 +22,7 @@ from bayesirt.likelihood.families import LOGIT
 COVERAGES = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
 SHAPES = {"1e5": (250, 400), "1e6": (1000, 1000), "1e7": (2500, 4000)}
 CLEAR = 3.0
-"""So many times slower, the other layout must not be chosen."""
+"""A layout that is this many times slower must not be chosen."""
 
 
 def seconds(work: Callable[[], CellSums]) -> float:
@@ -36,7 +36,7 @@ def seconds(work: Callable[[], CellSums]) -> float:
 
 
 def layouts(shape: tuple[int, int], coverage: float) -> tuple[ByRows, ByRows, int]:
-    """Return a matrix and a list of the same cells, and how many they are."""
+    """Return a matrix and a list of the same cells, and the number of cells."""
     rng = np.random.default_rng(0)
     seen = rng.uniform(size=shape) < coverage
     seen[:, 0] = seen[0] = True

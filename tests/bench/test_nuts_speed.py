@@ -1,4 +1,4 @@
-"""Effective draws a second against NumPyro's own NUTS on the same model, in one run."""
+"""Effective draws per second against NumPyro's own NUTS on the same model, in one run."""
 
 import time
 

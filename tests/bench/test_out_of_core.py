@@ -1,9 +1,9 @@
-"""Seconds and peak memory of a Parquet file that is read from and fitted on disk.
+"""Time and peak memory of reading a Parquet file and fitting its responses from disk.
 
-The file's rows come in an order that jumps over all subjects and items. Each size runs in a
-process of its own, so that the peak is its own, and PyArrow decodes the same file beside it.
-`BAYESIRT_BENCH_RESPONSES` names other sizes of complete data, up to 1e9, and
-`BAYESIRT_BENCH_SPARSE` of data of which one in twenty was observed.
+The order of the file's rows jumps across all subjects and items. Each size runs in a separate
+process, so that peaks are measured separately, and PyArrow decodes the same file for comparison.
+`BAYESIRT_BENCH_RESPONSES` sets other sizes of complete data, up to 1e9, and
+`BAYESIRT_BENCH_SPARSE` sizes of data with one cell in twenty observed.
 """
 
 import json
@@ -30,13 +30,13 @@ SHAPES = {
     ("1e9", 0.05): (100_000, 200_000),
 }
 MOST_TIMES = {1.0: 10.0, 0.05: 20.0}
-"""Processor time of reading ten million rows or more, by coverage, over that of PyArrow's decoding:
-rows are written, read once more and put in their places, and lists of cells are sorted."""
+"""Largest ratio of processor time to PyArrow's decoding, by coverage, from ten million rows on:
+reading writes the rows, reads them again to place them, and sorts lists of cells."""
 MOST_BYTES = 1.2e9
-"""Of memory at the peak, whatever the size: Python, JAX, what it compiles, and some blocks."""
+"""Largest peak memory at any size: Python, JAX, compiled code and a few blocks."""
 ROWS = 1 << 20
 STRIDE = 982_451_653
-"""A large prime: its multiples visit every cell of a matrix once, far from the one before."""
+"""A large prime: its multiples visit each cell of a matrix once, in an order far from sorted."""
 
 SCRIPT = """
 import json, sys, time
@@ -80,7 +80,7 @@ print(json.dumps(found))
 
 
 def write_long(folder: Path, n_responses: int, shape: tuple[int, int]) -> None:
-    """Write responses of the 2PL, and the abilities that they were drawn from."""
+    """Write responses drawn from the 2PL, and their true abilities."""
     rng = np.random.default_rng(0)
     theta = rng.normal(size=shape[0])
     a, d = np.exp(0.4 * rng.normal(size=shape[1])), rng.normal(size=shape[1])

@@ -1,7 +1,7 @@
-"""Other libraries' fits of the 2PL beside ours, in alternating runs, as ratios.
+"""Other libraries' fits of the 2PL and ours, compared in alternating runs, as ratios.
 
-Libraries run as they come, with as many threads as they like; `taskset -c 0` and
-`OMP_NUM_THREADS=1` hold all of them to one. The first call of each compiles and is not counted.
+Libraries run with their default number of threads; `taskset -c 0` and `OMP_NUM_THREADS=1` limit
+all of them to one. The first call of each compiles and is not counted.
 """
 
 import time
@@ -22,7 +22,7 @@ ENOUGH = 20.0
 
 
 class Matrix(NamedTuple):
-    """Responses, and the parameters that they were drawn from, if any."""
+    """Responses, and their true parameters if they are simulated."""
 
     y: np.ndarray
     truth: Estimate | None
@@ -67,7 +67,7 @@ def test_peer_beside_ours(name: str, matrix: Matrix, capsys):
 def alternately(
     ours: dict[str, Callable[[], Any]], peer: Peer, y: np.ndarray
 ) -> tuple[dict[str, Any], dict[str, float]]:
-    """Return what each gave and its seconds, least of up to three runs after the first."""
+    """Return each result and its time: the shortest of up to three runs after the first."""
     found: dict[str, Any] = {}
     seconds: dict[str, list[float]] = {}
     for run in range(4):
@@ -84,7 +84,7 @@ def alternately(
 def accuracy(estimate: Estimate, matrix: Matrix) -> str:
     """Return Spearman correlations of θ and a with the truth, and the RMSE of d.
 
-    d is compared once abilities have mean 0 and standard deviation 1, in both.
+    d is compared after both sets of abilities are centred.
     """
     if matrix.truth is None:
         return ""

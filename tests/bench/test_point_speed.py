@@ -81,7 +81,7 @@ def test_time_to_the_optimum(name: str, request: pytest.FixtureRequest, capsys):
 
 @pytest.mark.bench
 def test_time_of_a_leaderboard(shared: Path, capsys):
-    """Cells of a leaderboard's size, drawn from factors that were fitted to one."""
+    """Draw a matrix of a leaderboard's size from factors that were fitted to one."""
     stored = np.load(shared / "data" / "surrogate_openllm2_mmlupro_factors.npz")
     rng = np.random.default_rng(0)
     y = np.stack(

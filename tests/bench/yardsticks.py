@@ -1,4 +1,4 @@
-"""Plain yardsticks: the same penalised loss, from the same start, with NumPy and SciPy alone."""
+"""Baselines that minimise the same penalised loss from the same start with NumPy and SciPy."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ def logits_start(y: np.ndarray) -> Start:
 
 
 def algorithm_1(y: np.ndarray, start: Start, prior: WeakPrior, iterations: int) -> list[float]:
-    """Run Algorithm 1 of Qu et al. (2026) without temporaries, one exponential a cell."""
+    """Run Algorithm 1 of Qu et al. (2026) without temporaries, with one exponential per cell."""
     signs = 2.0 * y - 1
     u, a, d = start
     work, g = np.empty_like(signs), np.empty_like(signs)

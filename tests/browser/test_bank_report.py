@@ -1,4 +1,4 @@
-"""The report of an item bank, opened in headless Chromium as its reader would."""
+"""The report of an item bank in headless Chromium."""
 
 from collections.abc import Iterator
 

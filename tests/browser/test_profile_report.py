@@ -1,4 +1,4 @@
-"""The report of ability profiles, opened in headless Chromium as its reader would."""
+"""The report of ability profiles in headless Chromium."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]
 
 
 def table(page: webdriver.Chrome, caption: str):
-    """The first table whose region is so labelled, or stands below a heading with that text."""
+    """Return the first table in a region with that label, or after a heading with that text."""
     path = f"//div[@aria-label='{caption}']//table | //h2[text()='{caption}']/following::table[1]"
     return page.find_element(By.XPATH, path)
 

@@ -1,4 +1,4 @@
-"""The report, opened in headless Chromium as its reader would."""
+"""The report of a run in headless Chromium."""
 
 import io
 from collections.abc import Iterator
@@ -156,7 +156,7 @@ def test_paper_is_white_without_buttons_and_wide_enough(page):
 
 
 def taken(page: webdriver.Chrome, selector: str) -> str:
-    """Press a button that offers a file, and return what the file holds."""
+    """Click a button that offers a file, and return the file's text."""
     return page.execute_async_script(
         "const [selector, done] = arguments; const make = URL.createObjectURL;"
         "URL.createObjectURL = (blob) => { blob.text().then(done); return make(blob); };"

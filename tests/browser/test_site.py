@@ -1,4 +1,4 @@
-"""The site's pages open without an error, and are searched, from a server and as files."""
+"""The site's pages open and search without errors, from a server and as files."""
 
 import subprocess
 import sys
@@ -45,10 +45,10 @@ def address(site: Path) -> Iterator[str]:
 
 @pytest.fixture
 def chrome() -> Iterator[webdriver.Chrome]:
-    """Take the browser that all tests share, and leave its window as it was."""
+    """Yield the browser that all tests share, and restore its window size afterwards."""
     browser = started()
     size = browser.get_window_size()
-    browser.get_log("browser")  # of pages before
+    browser.get_log("browser")  # drops messages of earlier pages
     yield browser
     browser.set_window_size(size["width"], size["height"])
 

@@ -1,4 +1,4 @@
-"""The command line as tests call it."""
+"""Fixtures that run the command line."""
 
 import sys
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from bayesirt.cli import main
 
 
 class Shown(NamedTuple):
-    """What a command left: its exit code, and what it wrote to both streams."""
+    """Exit code, stdout and stderr of a command."""
 
     code: int
     out: str
@@ -21,7 +21,7 @@ class Shown(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What stands on stdout, however its lines are broken."""
+        """Stdout with every run of white space replaced by one space."""
         return " ".join(self.out.split())
 
 
@@ -30,7 +30,7 @@ Cli = Callable[..., Shown]
 
 @pytest.fixture(autouse=True)
 def draws_at_hand(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let `rank` draw without a sampler, which would be compiled, but in slow tests."""
+    """Let `rank` draw without compiling a sampler, except in slow tests."""
     if request.node.get_closest_marker("slow") is None:
         monkeypatch.setattr("bayesirt.ranking.run.sample_posterior", draw_near)
 
@@ -63,7 +63,7 @@ Asked = list[tuple[object, dict[str, object]]]
 
 
 def remembered(monkeypatch: pytest.MonkeyPatch, study: str) -> Asked:
-    """Let a study end at once, and return what it is asked for."""
+    """Make a study return at once, and record the arguments of each call."""
     calls: Asked = []
 
     def remember(design: object, **options: object) -> MadeStudy:

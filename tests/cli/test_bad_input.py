@@ -1,4 +1,4 @@
-"""Bad input is one sentence on stderr, exit code 2, and nothing written."""
+"""Bad input gives one sentence on stderr and exit code 2, and nothing is written."""
 
 import gzip
 import io
@@ -33,7 +33,7 @@ def parquet(frame: pd.DataFrame) -> bytes:
 GZ = gzip.compress(GOOD.encode() * 99, mtime=0)
 HALF = {"model": "m1", "item": "\ud800", "score": 1}
 
-# Of each file: its name, what is in it, options, and words that the sentence must have.
+# For each file: its name, its contents, options, and words that the message must contain.
 BAD = {
     "empty": ("r.csv", "", (), ("r.csv is empty", "export")),
     "only a byte order mark": ("r.csv", "\ufeff\n", (), ("r.csv is empty",)),
@@ -245,8 +245,8 @@ def test_groups_too_small_to_rank_are_refused(cli, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-# Of each place to write to: the files in it, --out, whether --overwrite is passed, and words.
-# `test_paths.py` has places that are no folder.
+# For each output folder: the files in it, --out, further options, and words of the message.
+# `test_paths.py` covers output paths that are not folders.
 TAKEN = {
     "foreign files, --overwrite": (["run/thesis.tex"], "run", ("--overwrite",), "are not a run"),
     "a run": (["run/run.json"], "run", (), "already holds a run; pass --overwrite"),
@@ -285,7 +285,7 @@ def test_what_stands_at_the_output_stays(cli, tmp_path, files, out, options, sai
     assert all((tmp_path / name).read_text() == "mine" for name in files)
 
 
-# Of each folder to compare: its files, and words.
+# For each folder to compare: its files, and words of the message.
 NO_RUN = {
     "nothing": ({}, "holds no run; make one with bayesirt rank --out"),
     "groups": ({"group_1/run.json": "{}"}, "name one of its groups, such as"),

@@ -1,6 +1,6 @@
-"""Logs, folders and places that are bad are one sentence, exit code 2, and nothing written.
+"""Bad logs, folders and paths give one sentence and exit code 2, and nothing is written.
 
-Bad tables stand in `test_bad_input`, and bombs in `test_bombs`.
+`test_bad_input` covers bad tables, and `test_bombs` decompression bombs.
 """
 
 import gzip
@@ -64,7 +64,7 @@ def pipe(name: str) -> Write:
 
 def bound_socket(root: Path) -> Path:
     here = os.getcwd()
-    os.chdir(root)  # its whole path would be too long for a socket's name
+    os.chdir(root)  # the full path would be too long for a socket's name
     try:
         with socket.socket(socket.AF_UNIX) as server:
             server.bind("r.csv")
@@ -90,7 +90,7 @@ def table(**columns: Any) -> Write:
 
 
 def own(change: Callable[[pa.Table], pa.Table]) -> Write:
-    """Change a file that `convert` wrote."""
+    """Write a file as `convert` does, then change it."""
 
     def write(root: Path) -> Path:
         path = root / "r.parquet"
@@ -111,12 +111,12 @@ def spoilt(write: Write, change: Callable[[bytes], bytes]) -> Write:
 
 
 def beside(name: str, content: str) -> Callable[[Path], object]:
-    """Put something beside the log of a model that is called m."""
+    """Write a file next to the log of model m."""
     return lambda root: (root / "m" / name).write_text(content)
 
 
 def nested(root: Path) -> Path:
-    """Write empty folders, each in the one before, as deep as a path may be long."""
+    """Create empty folders, nested nearly as deep as the limit on path lengths allows."""
     place = root / "logs"
     place.joinpath(*["d" * 200] * 15).mkdir(parents=True)
     return place
@@ -127,7 +127,7 @@ TWO = {"subject": [*"aabb"], "item": [*"pqpq"]}
 DATED = f"_{data.DATE}.json"
 ROW = data.lm_eval_row(0, 1)
 
-# Of each: how it is written, and words of the sentence.
+# For each: the function that writes it, and words of the message.
 PLACES: dict[str, tuple[Write, str]] = {
     "a pipe as a table": (pipe("r.csv"), "is not a regular file; save the results to one"),
     "a pipe as Parquet": (pipe("r.parquet"), "is not a regular file"),

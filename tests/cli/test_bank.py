@@ -1,4 +1,4 @@
-"""`bank create`, `bank add` and `score`: a suite that grows, from files to scores."""
+"""`bank create`, `bank add` and `score`: a growing suite, from files to scores."""
 
 import json
 from pathlib import Path

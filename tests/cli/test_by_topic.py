@@ -1,4 +1,4 @@
-"""Rankings by topic, as a user asks for them."""
+"""Rankings by topic on the command line."""
 
 import json
 from pathlib import Path

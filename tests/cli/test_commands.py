@@ -348,7 +348,7 @@ def test_options_that_do_not_go_together_are_refused_before_anything_is_done(
 
 
 class Apart(NamedTuple):
-    """A command that draws long enough to be killed, and where: its compiled code is its own."""
+    """A command that draws long enough to be killed, with its own compilation cache."""
 
     command: list[str]
     environment: dict[str, str]
@@ -375,7 +375,7 @@ def apart(tmp_path_factory: pytest.TempPathFactory) -> Apart:
 
 @pytest.mark.slow
 def test_killed_command_goes_on_where_it_was(tmp_path, apart):
-    """kill -9, then the same command: the ranking and draws of an uninterrupted run."""
+    """Repeating a command after kill -9 gives the draws and ranking of an uninterrupted run."""
     command = [*apart.command, "--draws", "2000", "--quiet"]
     resumable = [*command, "--out", "resumed", "--checkpoint", "kept"]
     where = {"cwd": tmp_path, "env": apart.environment}
@@ -413,7 +413,7 @@ def test_killed_command_goes_on_where_it_was(tmp_path, apart):
 @pytest.mark.slow
 def test_interrupted_command_saves_its_draws_and_says_so(tmp_path, apart):
     command = [*apart.command, "--out", "run", "--draws", "100000", "--checkpoint", "kept"]
-    heeding_interrupts = (  # a process started in the background may inherit that they are ignored
+    heeding_interrupts = (  # a process started in the background may inherit SIGINT as ignored
         "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); "
         "os.execv(sys.argv[1], sys.argv[1:])"
     )

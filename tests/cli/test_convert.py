@@ -1,4 +1,4 @@
-"""`convert` writes any input to one file, which is read as the input was."""
+"""`convert` writes any input to one file, from which the same responses are read."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Where the disk is full, a command says so in one sentence, and what was there stays."""
+"""On a full disk, a command reports so in one sentence and leaves existing files unchanged."""
 
 import resource
 import subprocess
@@ -16,15 +16,15 @@ from quick_commands import COMMANDS, quick_run, without_fits, write_inputs
 from bayesirt.ranking.finished_run import Run
 
 Disk = tuple[Path, Callable[[], AbstractContextManager[None]]]
-"""A folder, and what fills its disk for a while."""
+"""A folder, and a context in which its disk is full."""
 MOST_BYTES = 1000
-"""Of a file: more than a sentence, less than what any command writes."""
+"""Largest file: longer than a message, shorter than anything that a command writes."""
 WORDS = ("No space left on device", "File too large")
 
 
 @contextmanager
 def small_files() -> Iterator[None]:
-    """Let no file of this process grow; the system then refuses to write, as on a full disk."""
+    """Limit the size of this process's files, so that writes fail as on a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_BYTES, before[1]))
     try:
@@ -47,7 +47,7 @@ def filled(folder: Path) -> Iterator[None]:
 
 
 MOUNTED = ("convert again", "rank again", "bank add")
-"""Commands that are tried on a full disk, too: one that writes a file, a folder, into a folder."""
+"""Commands also run on a real full disk: they write a file, a folder, and into a folder."""
 CASES = [("small files", name) for name in COMMANDS] + [("tmpfs", name) for name in MOUNTED]
 
 

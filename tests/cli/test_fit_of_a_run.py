@@ -1,4 +1,4 @@
-"""`fit-check`, `rank` and `review`: what does not fit is said, and shown."""
+"""`fit-check`, `rank` and `review` report and plot what does not fit."""
 
 import json
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ FAST = ("--engine", "laplace", "--draws", "20", "--chains", "2")
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return results in which one item is a copy and one has the wrong key."""
+    """Write results in which one item is a copy of another and one is mis-keyed."""
     path = write_inputs(tmp_path_factory.mktemp("fit") / "inputs", 40) / "r.csv"
     rows = pd.read_csv(path)
     total = rows.groupby("model")["score"].mean()

@@ -1,4 +1,4 @@
-"""`gate` says whether a candidate regressed, with an exit code that a script can act on."""
+"""`gate` reports whether a candidate regressed, with an exit code that a script can act on."""
 
 import json
 from pathlib import Path
@@ -142,7 +142,7 @@ def test_bad_input_is_one_sentence(cli: Cli, table: Path, words, named):
 
 
 def test_a_bank_is_a_history(cli: Cli, table: Path, tmp_path: Path):
-    """It knows all 60 questions; the candidate is as much worse through it."""
+    """The bank holds all 60 questions, so the difference through it is the same."""
     known = KnownItems(
         tuple(f"q{k}" for k in range(60)), np.ones((60, 1)), np.ones(60), np.zeros((60, 2, 2))
     )

@@ -1,4 +1,4 @@
-"""From grades to a report, as a user would."""
+"""From graded answers to a report on the command line."""
 
 import json
 from pathlib import Path

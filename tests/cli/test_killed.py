@@ -1,4 +1,4 @@
-"""A command that is killed leaves what was there or what it writes, whole, and can be run again."""
+"""A killed command leaves either the old or the new output, whole, and can be run again."""
 
 import json
 import os
@@ -101,9 +101,9 @@ print(json.dumps(began))
 """
 QUICK = ["convert again"]
 SLOW = ["rank", "profile again", "export", "bank create"]
-"""One of each that makes a folder, replaces one, replaces a page, or begins a bank.
+"""One command each that makes a folder, replaces one, replaces a page, and starts a bank.
 
-`test_bank_folder.py` kills what adds to a bank, and `test_disk_full.py` breaks off every command.
+`test_bank_folder.py` kills additions to a bank, and `test_disk_full.py` interrupts every command.
 """
 
 
@@ -114,7 +114,7 @@ def test_a_kill_at_any_operation_leaves_the_old_or_the_new_whole(tmp_path: Path,
     left = json.loads(finished(python(KILLED, inputs, tmp_path / "out", *names)))
     assert list(left) == names
     for states in left.values():
-        assert states == sorted(states)  # once it has written, it has
+        assert states == sorted(states)  # once the output is new, it stays new
         assert states.count(False) > 1
         assert True in states
 
@@ -125,4 +125,4 @@ def test_a_kill_at_any_operation_of_a_checkpoint_leaves_one_to_go_on_from(tmp_pa
     saved = began[: began.index(3) + 1]
     assert saved == sorted(saved)
     assert set(saved) == {0, 1, 2, 3}
-    assert set(began[len(saved) :]) <= {0, 3}  # its removal has begun, or it starts afresh
+    assert set(began[len(saved) :]) <= {0, 3}  # killed during removal: still complete, or gone

@@ -1,4 +1,4 @@
-"""`bayesirt rank --model lart`, as a user runs it."""
+"""`bayesirt rank --model lart` on the command line."""
 
 import io
 import json
@@ -34,7 +34,7 @@ class Ranked(NamedTuple):
 
 @pytest.fixture(scope="module")
 def ranked(tmp_path_factory: pytest.TempPathFactory) -> Ranked:
-    """Rank with wrong answers that have lengths of their own, which draws plain LaRT as well."""
+    """Rank with --wrong-lengths, which draws from plain LaRT as well."""
     folder = tmp_path_factory.mktemp("lart")
     table = RESPONSES.to_long()
     table = table.rename(columns={"latency": "tokens", "successes": "score"})
@@ -62,7 +62,7 @@ def test_rank_takes_lengths_from_the_file(ranked: Ranked):
 
 
 def test_the_run_holds_the_truth_and_says_what_lengths_add(ranked: Ranked):
-    """90% intervals of 20 to 60 quantities: each kind misses at most what 1 in 10,000 would."""
+    """90% intervals of 20 to 60 quantities of each kind; by chance a bound fails once in 10,000."""
     run = load_run(ranked.out)
     assert (run.posterior.subjects, run.posterior.items) == (
         list(RESPONSES.subjects), list(RESPONSES.items),

@@ -1,4 +1,4 @@
-"""What looks at a finished run, or at two models, loads no sampler: an answer comes at once."""
+"""Commands on a finished run, or on two models, load no sampler, so that they answer at once."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""`separate` and `export`: what is made of a run that is there."""
+"""`separate` and `export` on a finished run."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`next-item` on an item bank: the score so far, what tells most of it, and when to stop."""
+"""`next-item` on an item bank: the score so far, the best next items, and when to stop."""
 
 import json
 from pathlib import Path

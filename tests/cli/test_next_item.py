@@ -1,4 +1,4 @@
-"""`next-item` says what is known, what to ask next and when to stop; bad input is one sentence."""
+"""`next-item` reports the estimate, the next item and when to stop, and refuses bad input."""
 
 import json
 from pathlib import Path

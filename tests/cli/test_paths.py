@@ -1,4 +1,4 @@
-"""Paths of any kind: what has a strange name is read and written, what cannot be is refused."""
+"""Files with strange names are read and written; impossible paths are refused."""
 
 import os
 from pathlib import Path
@@ -20,7 +20,7 @@ NAMES = {
     "as long as may be": "n" * 247,
 }
 LONG = "n" * 300
-# Of each place for what is written: words of the sentence of convert, and of rank.
+# For each output path: words of the messages of convert and of rank.
 TAKEN = {
     "below a file": ("r.csv/x", "no folder that exists", "lies below a file"),
     "below a link to itself": ("round/x", "no folder that exists", "lies below a file"),

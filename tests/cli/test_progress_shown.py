@@ -1,4 +1,4 @@
-"""What lasts shows itself on a terminal, with a rate and the time left, and nowhere else."""
+"""Long work shows progress, a rate and the time left on a terminal, and nowhere else."""
 
 import os
 import pty
@@ -29,7 +29,7 @@ main()
 
 @pytest.fixture
 def slow_file(tmp_path: Path) -> Path:
-    """Return 1,000 rows, which take one and a half seconds."""
+    """Return a file of 1,000 rows, which take one and a half seconds to read."""
     subject, item = np.divmod(np.arange(1000), 40)
     frame = pd.DataFrame({"model": subject, "item": item, "score": (subject + item) % 2})
     frame.to_parquet(tmp_path / "r.parquet", row_group_size=250)

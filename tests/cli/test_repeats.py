@@ -1,4 +1,4 @@
-"""From runs of agents to pass^k, as a user would."""
+"""From repeated runs of agents to pass^k on the command line."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`rank --model mirt`: a ranking by the expected score of several abilities."""
+"""`rank --model mirt`: a ranking by the expected score under several abilities."""
 
 import json
 from pathlib import Path

@@ -12,7 +12,7 @@ from bayesirt import studies
 
 
 def write_results(path: Path) -> Path:
-    """Write 30 x 20 responses, of items whose level goes with their difficulty."""
+    """Write 30 x 20 responses to items whose level follows their difficulty."""
     rng = np.random.default_rng(0)
     theta, level = rng.normal(size=30), np.arange(20) // 5 + 1
     p = 1 / (1 + np.exp(-(theta[:, None] + 2.5 - level)))

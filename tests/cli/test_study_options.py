@@ -1,4 +1,4 @@
-"""What `study` passes on: design, seed, processes, the files it is given; and what it refuses."""
+"""The design, seed, processes and files that `study` passes on, and what it refuses."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +26,7 @@ DESIGNS = {
     "lart": (studies.LaRTDesign(), studies.LART_QUICK),
     "sparse": (studies.SparseDesign(), studies.QUICK),
 }
-"""The paper's and the quick one; FPC's default goes by what it is given."""
+"""The paper's design and the quick one; FPC's default depends on its input files."""
 Files = Callable[..., list[Any]]
 GIVEN = ("responses", "q", "groups", "families", "criterion")
 
@@ -63,7 +63,7 @@ def study_of(files: Files) -> str:
 
 
 def write_results(folder: Path, responses: Responses, latency: str = "latency") -> Path:
-    """Write responses, perhaps with lengths, in the long form."""
+    """Write responses, with lengths if there are any, in long form."""
     table = responses.to_long().rename(columns={"successes": "score", "latency": latency})
     table.drop(columns="trials").to_csv(folder / "r.csv", index=False)
     return folder / "r.csv"
@@ -145,7 +145,7 @@ def test_priors_for_sparse_arrive(given: Callable[..., dict[str, Any]]):
 
 @pytest.fixture
 def given(cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """Return a function from the writer of a study's files to what the study is asked for."""
+    """Return a function that runs a study on written files and returns the study's arguments."""
 
     def ask(write: Files) -> dict[str, Any]:
         name = study_of(write)
@@ -159,7 +159,7 @@ def given(cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
 
 
 def only(words: list[Any], *names: str) -> list[Any]:
-    """Return some of the options and what they are given."""
+    """Return the named options with their values."""
     return [x for name in names for x in words[words.index(name) : words.index(name) + 2]]
 
 

@@ -1,4 +1,4 @@
-"""`check` and `rank` say what the rule of `study sparse` says."""
+"""`check` and `rank` apply the decision rule of `study sparse`."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ ADVICE = "Rank by ability, and report the simple average beside it."
 
 
 def write_suite(path: Path, trials: int) -> Path:
-    """Write a suite of 10 x 10 with gap 3, in which abler subjects met harder items."""
+    """Write a suite of 10 x 10 with gap 3, in which abler subjects answered harder items."""
     rng = np.random.default_rng(2)
     theta, b = np.linspace(-2, 2, 10), np.linspace(-1.5, 1.5, 10)
     met = np.abs(theta[:, None] / 4 - b / 3) < 0.4

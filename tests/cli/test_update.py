@@ -1,4 +1,4 @@
-"""`rank --update`: results that have grown, from the run before."""
+"""`rank --update` ranks results that have grown, starting from the previous run."""
 
 import json
 from pathlib import Path
@@ -71,9 +71,7 @@ def test_clusters_of_subjects_are_something_new(cli: Cli, results: Path, tmp_pat
     command += ("--cluster", clusters, "--draws", "50", "--warmup", "50", "--no-check-fit")
     clustered = cli(*command)
     assert "Since the last run nothing has changed." in clustered.err
-    assert clustered.words.startswith(
-        "Do not trust this ranking yet"
-    )  # so few draws were asked for
+    assert clustered.words.startswith("Do not trust this ranking yet")  # because of so few draws
     table = pd.read_csv(out / "clusters.csv")
     assert sorted(table["cluster"]) == sorted(f"llm{k}" for k in range(10))
     assert set(pd.read_csv(out / "ranking.csv")["cluster"]) == set(table["cluster"])

@@ -1,4 +1,4 @@
-"""What every point estimator promises; a new one is added to ESTIMATORS."""
+"""Contract of every point estimator; add new estimators to ESTIMATORS."""
 
 from collections.abc import Callable
 from functools import partial
@@ -129,7 +129,7 @@ def test_order_of_subjects_and_items_does_not_matter(fit):
 
 @each_blockwise_estimator
 def test_unobserved_cells_say_nothing(fit):
-    """A block without a cell in common with the rest is as good as absent."""
+    """A disconnected block of cells does not affect the fit of the rest."""
     (y, n), (other_y, other_n) = model_counts(30, 20), model_counts(8, 7, seed=5)
     n[0], n[:, 0], other_n[0], other_n[:, 0] = 2, 2, 1, 1
     y, other_y = np.minimum(y, n), np.minimum(other_y, other_n)
@@ -175,7 +175,7 @@ def test_trials_equal_repeated_rows_of_a_table(fit):
 @each_blockwise_estimator
 @pytest.mark.parametrize("axis", [0, 1], ids=["subjects", "items"])
 def test_n_trials_equal_n_copies(fit, axis):
-    """Copies of a row share its answer, so each needs an n-th of the prior of the row."""
+    """Copies of a row share one parameter's prior, so each copy gets an n-th of it."""
     y = (model_counts(30, 20)[0] > 0).astype(int)
     rng = np.random.default_rng(0)
     start = [rng.normal(size=30), np.exp(rng.normal(size=20)), rng.normal(size=20)]
@@ -216,7 +216,7 @@ def test_extreme_responses_stay_finite(fit, y):
 
 
 def assert_equal_abilities_in_32_bits(fit: Fit, y: np.ndarray) -> None:
-    """Rounding must not be stretched to a standard deviation of 1."""
+    """Check that standardisation does not inflate rounding errors to a spread of 1."""
     with in_32_bits():
         point = fit(Responses.from_arrays(y))
     assert np.ptp(point["theta"]) < 1e-3
@@ -230,7 +230,7 @@ def test_equal_rows_are_equal_abilities_in_32_bits(fit):
 
 @each_estimator_with_slopes_of_zero
 def test_equal_scores_are_equal_abilities_in_32_bits(fit):
-    """Unless slopes are expected near 1, so that six failures tell more than one."""
+    """Excluded are estimators that expect slopes near 1: there six failures outweigh one."""
     y = np.zeros((8, 6))
     y[1:, 1:] = np.nan
     assert_equal_abilities_in_32_bits(fit, y)
@@ -271,7 +271,7 @@ def test_32_bits_do_at_a_thousand_squared(fit):
     with in_32_bits():
         short = fit(responses)
     exact = fit(responses)
-    assert short.converged  # MM's last steps are as small as 32 bits are coarse
+    assert short.converged  # MM's last steps are of the size of 32-bit rounding errors
     for name in PARAMETERS:
         assert np.isfinite(short[name]).all(), name
         np.testing.assert_allclose(short[name], exact[name], rtol=0, atol=0.02, err_msg=name)

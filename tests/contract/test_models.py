@@ -1,4 +1,4 @@
-"""What every response model promises; a new one is a row of `ROWS`."""
+"""Contract of every response model; add new models to `ROWS`."""
 
 from dataclasses import replace
 from functools import cache, partial
@@ -64,7 +64,7 @@ ROWS: dict[str, ResponseModel] = {
     "q_mirt general": QMirt.of(Q, "general"),
 }
 ONE_EACH = [*{model.name: name for name, model in reversed(ROWS.items())}.values()]
-"""The first row of each model: oracle and Geweke tests draw with its other options."""
+"""The first row of each model; oracle and Geweke tests draw with the other options."""
 LAYOUTS = ("dense", "sparse", "shards")
 T = 0.4
 
@@ -78,7 +78,7 @@ each_layout = pytest.mark.parametrize("layout", LAYOUTS)
 
 @cache
 def some() -> Responses:
-    """Return counts with missing cells, and lengths of which more are missing."""
+    """Return counts with missing cells, and lengths with further cells missing."""
     rng = np.random.default_rng(3)
     trials = rng.integers(0, 4, (N, J)).astype(np.int8)
     trials[:, 0] = trials[0] = 2
@@ -90,7 +90,7 @@ def some() -> Responses:
 
 @cache
 def some_of(kind: str) -> Responses:
-    """Return answers of a kind, with missing cells."""
+    """Return answers of the given kind, with missing cells."""
     if kind == "binary":
         return some()
     scale = Scale(kind, ("0", "1", "2", "3") if kind == "graded" else ())
@@ -98,7 +98,7 @@ def some_of(kind: str) -> Responses:
     score = np.clip(rng.normal(0.5, 0.4, trials.shape), 0, 1)
     own = np.rint(scale.steps * score).astype(int)
     if kind == "continuous":
-        own[1, :2] = 1, scale.steps - 1  # next to the ends
+        own[1, :2] = 1, scale.steps - 1  # one step from the ends
     own = own * trials
     return replace(Responses.from_arrays(own, scale.steps * trials), scale=scale)
 
@@ -114,7 +114,7 @@ def laid_out(kind: str, way: Any) -> Any:
 
 
 def some_sites(model: ResponseModel) -> dict[str, np.ndarray]:
-    """Return the model's unconstrained sites at places that are not special."""
+    """Return generic values of the model's unconstrained sites."""
     rng, supports = np.random.default_rng(5), {}
 
     def unconstrained() -> dict[str, jax.Array]:
@@ -127,12 +127,12 @@ def some_sites(model: ResponseModel) -> dict[str, np.ndarray]:
     sites = {k: 0.5 * rng.normal(size=shapes[k].shape) for k in supports}
     for name in {"a", "phi"} & {*sites}:
         if supports[name] is constraints.real:
-            sites[name] += 0.5  # their sums say which way is up
+            sites[name] += 0.5  # their sum fixes the direction of the scale
     return sites
 
 
 class Line(NamedTuple):
-    """What a line of a model does at T."""
+    """Results of moving by T along one of a model's lines."""
 
     there: Any
     back: Any
@@ -144,7 +144,7 @@ class Line(NamedTuple):
 
 
 def at_moments(way: Any, sites: Any) -> list[Any]:
-    """Return the Jacobian of NUTS' coordinates at two places, and its logarithm as they give it."""
+    """Return the Jacobian of NUTS's coordinates at two points, and the log Jacobian they report."""
     around = StartCoordinates.of((sites, {name: np.ones_like(x) for name, x in sites.items()}))
     stretch = {x.name: jnp.full(x.shape, 1.5) for x in way.model.lines}
     spreads = {x.name: jnp.array(0.1) for x in way.model.lines if not x.normal}
@@ -160,7 +160,7 @@ def at_moments(way: Any, sites: Any) -> list[Any]:
 
 @cache
 def facts(name: str) -> dict[str, Any]:
-    """Return all that tests look at; a few small programs compile faster than one."""
+    """Return everything that the tests check; a few small programs compile faster than one."""
     model = ROWS[name]
     way, sites = way_of(model), some_sites(model)
     data = {kind: laid_out(kind, way) for kind in LAYOUTS}
@@ -250,7 +250,7 @@ def facts(name: str) -> dict[str, Any]:
 
 @each_row
 def test_engines_and_text_have_the_same_density_in_every_layout(name):
-    """Up to a constant, so differences between two places are compared."""
+    """Compare differences between two points, because densities agree up to a constant."""
     found = facts(name)
     one, other = found["text"]
     assert np.isfinite([one, other]).all()
@@ -268,7 +268,7 @@ def test_sums_over_a_margin_are_derivatives_in_every_layout(name):
     for layout in LAYOUTS:
         of_items, of_subjects = found["items"][layout], found["subjects"][layout]
         np.testing.assert_allclose(of_subjects.score, by_theta, rtol=1e-9, atol=1e-10)
-        moved = of_items.score.shape[1]  # further predictors may have moves of their own
+        moved = of_items.score.shape[1]  # further predictors may have their own moves
         np.testing.assert_allclose(of_items.score, by_items[:, :moved], rtol=1e-9, atol=1e-10)
         assert (np.linalg.eigvalsh(of_items.information) > -1e-9).all()
         assert (np.linalg.eigvalsh(of_subjects.information) > -1e-9).all()
@@ -276,7 +276,7 @@ def test_sums_over_a_margin_are_derivatives_in_every_layout(name):
 
 @each_row
 def test_lines_leave_predictors_and_the_items_prior_as_they_are(name):
-    """Along a line, hyperparameters carry the items' own prior along."""
+    """Hyperparameters move with the items, so their standardised prior density stays the same."""
     found = facts(name)
     before, way = found["terms"], found["way"]
     for line in found["lines"].values():
@@ -298,7 +298,7 @@ def test_lines_leave_predictors_and_the_items_prior_as_they_are(name):
 
 
 def predictors(way: Any, theta: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-    """Return η of every cell, and below it the items' further predictors."""
+    """Return η of every cell, followed by the items' further predictors as rows."""
     needs = way.loadings({"d": coefficients})
     own = needs.slopes(coefficients[:, : needs.width])
     d, *further = coefficients[:, needs.width :].T
@@ -334,7 +334,7 @@ def test_hyperparameters_carry_items_whose_prior_changes_by_their_volume(name):
     sign, log_volume = np.linalg.slogdet(jacobian)
     assert sign == 1
     assert float(log_jacobian) == pytest.approx(log_volume, abs=1e-10)
-    assert float(left_out) == pytest.approx(log_volume, abs=1e-9)  # the items' prior says no more
+    assert float(left_out) == pytest.approx(log_volume, abs=1e-9)  # what the items' prior loses
 
 
 def test_every_model_is_held_to_this():
@@ -359,9 +359,9 @@ def test_engines_are_those_that_the_model_names(name):
 @pytest.mark.filterwarnings("ignore:laplace. a normal approximation is rough")
 @pytest.mark.parametrize("name", [x for x in ONE_EACH if x not in ("lart", "mirt", "q_mirt")])
 def test_each_engine_draws(name):
-    """Subjects come in clusters wherever the engine takes them; other tests draw without.
+    """Cluster the subjects wherever the engine supports it; other tests draw without clusters.
 
-    `oracle/test_cluster_engines.py` draws with the models that are left out here.
+    `oracle/test_cluster_engines.py` covers the models that are left out here.
     """
     model, options = ROWS[name], RunOptions(num_chains=1, num_warmup=2, num_samples=3)
     clusters = Clusters(("x", "y"), tuple(k % 2 for k in range(N)))

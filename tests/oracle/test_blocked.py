@@ -20,7 +20,7 @@ def means_and_errors(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("model", [TwoPL(), ThreePL()], ids=lambda model: model.name)
 def test_means_and_spreads_are_those_of_nuts(model):
-    """At most 111 means and spreads at 4.5 errors: a right sampler fails once in 1300 keys."""
+    """Up to 111 comparisons at 4.5 standard errors: a correct sampler fails once in 1300 keys."""
     rng = np.random.default_rng(4)
     trials = rng.integers(1, 6, (10, 7)) * (rng.uniform(size=(10, 7)) < 0.8)
     trials[:, 0], trials[0] = 2, 3

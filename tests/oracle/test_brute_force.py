@@ -1,7 +1,7 @@
 """NUTS against importance sampling from the prior, which needs no gradient and no Markov chain.
 
-Each case compares 15 means at 4 combined Monte-Carlo errors, so a right sampler fails a case with a
-new key with probability 15 x 6e-5 = 0.1%. Steps are small because three subjects leave a funnel.
+Each case compares 15 means at 4 combined Monte Carlo errors, so a correct sampler fails a case with
+a new key with probability 15 x 6e-5 = 0.1%. Three subjects leave a funnel, so steps are small.
 """
 
 import jax

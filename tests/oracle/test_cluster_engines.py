@@ -1,7 +1,7 @@
-"""Models of lengths and of several abilities, with clusters of subjects: two engines agree.
+"""Models of lengths and of several abilities, with clustered subjects: two engines agree.
 
-Lengths are those of wrong answers too. What engines draw without clusters or these, Geweke's tests
-and those of the densities hold.
+LaRT has lengths of wrong answers too. Without clusters and these lengths, engines are tested by
+Geweke's tests and by the tests of densities.
 """
 
 from dataclasses import replace
@@ -23,7 +23,7 @@ MODELS = {"lart": LaRT(wrong_lengths=True), "mirt": Mirt(2), "q_mirt": QMirt.of(
 
 
 def in_clusters() -> Responses:
-    """Return 30 subjects, three of a kind, that share .7 of what tells them apart."""
+    """Return 30 subjects in clusters of three, which explain .7 of the variance of abilities."""
     rng = np.random.default_rng(0)
     codes = np.repeat(np.arange(N // 3), 3)
     theta = np.sqrt(0.7) * rng.normal(size=(N // 3, 2))[codes]
@@ -48,10 +48,10 @@ def with_log_slopes(posterior: Posterior) -> Posterior:
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", MODELS)
 def test_nuts_and_blocked_agree(name: str):
-    """Means and spreads of 125 to 180 quantities at 5 standard errors: a false alarm in 3,000.
+    """Means and spreads of 125 to 180 quantities at 5 standard errors: one false alarm in 3,000.
 
-    But spreads of Λ, whose tails are too heavy for a standard deviation; those of the Q-matrix
-    model's slopes are too, and are compared as logarithms.
+    Spreads of Λ are left out, because its tails are too heavy for a standard deviation. So are the
+    tails of the Q-matrix model's slopes, which are compared as logarithms instead.
     """
     model: ResponseModel = MODELS[name]
     responses = in_clusters()

@@ -42,7 +42,7 @@ SIDES += [(PRIORS[2], "subjects"), (PRIORS[3], "items")]
 each_prior_and_side = pytest.mark.parametrize(
     ("priors", "eliminate"), SIDES, ids=[f"{p.describe()}-{side}" for p, side in SIDES]
 )
-"""Which side is eliminated is a matter of the layout, and priors are one of the coordinates."""
+"""Not all combinations: the eliminated side concerns the layout, and priors the coordinates."""
 SPREADS = {"a": 0.4, "b": 2.0, "d": 1.3}
 
 
@@ -67,7 +67,7 @@ def spread_of(coordinates: Coordinates) -> jnp.ndarray:
 def readable_density(
     responses: Responses, priors: Priors, spread: jnp.ndarray, before: AbilityPrior = STANDARD
 ):
-    """Return the NumPyro model's log density of the unconstrained sites, σ given."""
+    """Return the NumPyro model's log density of the unconstrained sites given σ."""
     successes, trials = (m.astype(int) for m in responses.cells.matrices())
     names = item_coordinates(TwoPL(priors)).names
     logarithmic = priors.slopes == "positive"
@@ -108,7 +108,7 @@ def mode_of(problem: JointProblem, **changes) -> Mode:
 
 @each_prior_and_side
 def test_arrow_matrix_is_the_hessian_of_the_readable_model(priors, eliminate):
-    """In pieces where items are eliminated, and whole where subjects are."""
+    """Process the data in pieces where items are eliminated, and whole where subjects are."""
     piece_size = 2 if eliminate == "items" else 100
     problem = joint_problem(TINY.cells, TwoPL(priors), eliminate=eliminate, piece_size=piece_size)
     spread = spread_of(problem.coordinates)
@@ -122,7 +122,7 @@ def test_arrow_matrix_is_the_hessian_of_the_readable_model(priors, eliminate):
 
 @pytest.mark.parametrize(("priors", "eliminate"), [(PRIORS[0], "items"), (PRIORS[3], "subjects")])
 def test_arrow_matrix_knows_clusters(priors, eliminate):
-    """Abilities of three clusters are means, next to those of the items or alone."""
+    """Abilities of three clusters are handled as means, beside the items' means or alone."""
     before = AbilityPrior(0.0, 1 / (1 - 0.3), jnp.array([0, 1, 0, 2, 2, 1]), 0.3)
     problem = joint_problem(
         TINY.cells, TwoPL(priors), before=before, eliminate=eliminate, piece_size=2
@@ -172,7 +172,7 @@ def test_gradient_is_zero_at_the_mode_and_the_last_steps_shrink_quadratically(el
 
 
 def squares_of_log_slopes(problem: JointProblem, mode: Mode):
-    """Yield E(log a - μ)² of each item: normal in (a, d) by its responses, in (log a, d) before."""
+    """Yield E(log a - μ)² of each item, with likelihood normal in (a, d), prior in (log a, d)."""
     sums = problem.sums(mode.point).items
     prior = multivariate_normal(mode.point.means, np.diag(mode.spread**2))
     for j, (u, d) in enumerate(np.asarray(mode.point.items)):
@@ -191,7 +191,7 @@ def squares_of_log_slopes(problem: JointProblem, mode: Mode):
     ids=Priors.describe,
 )
 def test_spreads_and_mode_stand_still_together(priors):
-    """Given the spreads the mode has no gradient, and given the mode the EM step stays."""
+    """The gradient given the spreads vanishes at the mode, and there the EM step is zero."""
     problem = joint_problem(TINY.cells, TwoPL(priors))
     mode = mode_of(problem)
     gradient, _ = gradient_and_hessian(readable_density(TINY, priors, mode.spread), mode.point)
@@ -223,7 +223,7 @@ def test_spreads_of_items_do_not_see_abilities_of_clusters():
 @pytest.mark.slow
 @each_prior_and_side
 def test_tilt_is_the_slope_of_the_log_determinant_of_the_blocks(priors, eliminate):
-    """With the responses at their expectation, where observed and expected information agree."""
+    """Set responses to their expectation, where observed and expected information agree."""
     problem = joint_problem(TINY.cells, TwoPL(priors), eliminate=eliminate, piece_size=2)
     coordinates = problem.coordinates
     spread, point = spread_of(coordinates), random_point(coordinates, 6, 5)
@@ -274,7 +274,7 @@ def _with_successes(problem: JointProblem, successes) -> JointProblem:
 @pytest.mark.slow
 @each_side
 def test_covariance_of_many_draws_is_the_inverse_curvature(eliminate):
-    """The largest of some 200 standardised errors passes 5.5 once in 10^5 keys."""
+    """The largest of about 200 standardised errors exceeds 5.5 once in 10^5 keys."""
     priors = Priors()
     problem = joint_problem(TINY.cells, TwoPL(priors), eliminate=eliminate, piece_size=2)
     mode = mode_of(problem)
@@ -295,9 +295,9 @@ def test_iterative_solution_is_the_dense_one(eliminate):
 
 @pytest.mark.slow
 def test_iterative_mode_is_the_dense_one():
-    """The centres and the spreads are; the expected information differs from the observed one.
+    """Centres and spreads agree; sds differ because one uses expected, one observed information.
 
-    On 40 subjects single sds differ by a seventh, which shrinks as responses grow.
+    With 40 subjects single sds differ by a seventh, and by less with more responses.
     """
     responses = simulate(40, 60)[0]
     point = fit_cbmm(responses)
@@ -327,12 +327,12 @@ def test_iterative_mode_is_the_dense_one():
 @pytest.mark.statistical
 @each_prior
 def test_posterior_is_near_the_exact_one(priors):
-    """By blocked chains, which agree with NUTS (`test_blocked.py`) and are quicker.
+    """Compare with blocked chains, which agree with NUTS (`test_blocked.py`) and are faster.
 
     60 x 60: means within .25 of a posterior sd (.1 root mean square), sds within a quarter.
 
-    Slopes are the worst: what is known of them is skew, and their spread is not held there.
-    At the joint mode itself the abilities' means are wrong by whole standard deviations.
+    Slopes are worst: their posterior is skewed, and blocked chains do not fix their spread.
+    At the joint mode itself, the abilities' means are off by whole standard deviations.
     """
     responses = simulate(60, 60)[0]
     options = RunOptions(num_warmup=300, num_samples=1000)
@@ -355,7 +355,7 @@ def test_posterior_is_near_the_exact_one(priors):
 @pytest.mark.slow
 @pytest.mark.parametrize("centre", ["mode", "mean"])
 def test_only_the_mean_has_the_population_in_its_abilities(centre):
-    """θ ~ N(0, 1): mean squares and variances add up to about one; at the mode they do not."""
+    """θ ~ N(0, 1): means squared and variances add up to about one, but not at the mode."""
     responses = simulate(60, 60)[0]
     posterior = sample_laplace(responses, key=jax.random.key(0), search=Search(centre=centre))
     of_population = np.mean(posterior.theta**2)

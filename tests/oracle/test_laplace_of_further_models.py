@@ -1,4 +1,4 @@
-"""The joint Laplace approximation of models with more than slope and intercept, by brute force."""
+"""Laplace for models with more parameters than slope and intercept, against brute force."""
 
 from dataclasses import replace
 from functools import cache
@@ -52,7 +52,7 @@ def problem_of(model: ResponseModel, eliminate: str) -> JointProblem:
 
 
 def point_of(problem: JointProblem) -> tuple[JointPoint, jnp.ndarray]:
-    """Return a place that is not special, and spreads."""
+    """Return a generic point, and spreads."""
     rng, coordinates = np.random.default_rng(6), problem.coordinates
     size = len(coordinates.names)
     items = 0.2 + 0.2 * rng.normal(size=(J, size))
@@ -62,7 +62,7 @@ def point_of(problem: JointProblem) -> tuple[JointPoint, jnp.ndarray]:
 
 
 def density_of(model: ResponseModel, problem: JointProblem, spread: jnp.ndarray):
-    """Return the log density of the NumPyro text's priors and the family's answers, σ given."""
+    """Return the log density of the model's priors and the family's answers given σ."""
     way, names = way_of(model), problem.coordinates.names
     data = way.data(some_of(model))
 
@@ -129,7 +129,7 @@ def test_iterative_solution_is_the_dense_one(model, eliminate):
 
 @pytest.mark.parametrize("model", [ThreePL(), Normal()], ids=["spread learned", "spread known"])
 def test_populations_are_drawn_from_their_conditional(model):
-    """Against sums over a grid of (μ, σ): of 4,000 draws, within 5 standard errors."""
+    """Compare 4,000 draws with sums over a grid of (μ, σ), within 5 standard errors."""
     name = "c" if isinstance(model, ThreePL) else "noise"
     x = model.usual[name][0] + 0.4 * np.random.default_rng(1).normal(size=12)
     rows = jnp.asarray(np.tile(x, (4000, 1)))
@@ -157,10 +157,10 @@ def test_populations_are_drawn_from_their_conditional(model):
     ids=["gaps that differ", "gaps all the same"],
 )
 def test_posterior_of_grades_is_near_the_one_that_blocked_moves_draw(spread, of_gaps):
-    """60 x 30, four grades: means within .3 of a posterior sd (.12 root mean square), sds 15%.
+    """60 x 30, four grades: means within .3 posterior sd (.12 root mean square), sds within 15%.
 
-    Gaps that do not differ at all are a quarter too wide: what they are learned to differ by starts
-    where the prior expects it, and answers pull it down slowly.
+    If all gaps are equal, their intervals are a quarter too wide: the spread of gaps starts where
+    the prior expects it, and answers pull it down slowly.
     """
     rng = np.random.default_rng(0)
     theta, a = rng.normal(size=60), np.exp(0.4 * rng.normal(size=30))

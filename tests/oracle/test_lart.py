@@ -1,4 +1,4 @@
-"""LaRT's prior is the one that is written down; `contract/test_models.py` holds the rest."""
+"""LaRT's prior is the documented one; `contract/test_models.py` tests the rest."""
 
 import jax.numpy as jnp
 import numpy as np

@@ -38,7 +38,7 @@ POINT = JointPoint(
     jnp.array([[0.55, 0.5], [0.35, -0.2], [0.1, 0.9], [0.75, 0.6], [0.45, 0.3]]),
     jnp.array([0.3, -0.2]),
 )
-"""Where the curvature is positive definite."""
+"""A point where the curvature is positive definite."""
 each_link = pytest.mark.parametrize("link", ["probit", "logit"])
 each_side = pytest.mark.parametrize("eliminate", ["items", "subjects"])
 
@@ -57,8 +57,8 @@ def tiny_problem(link: str, eliminate: str) -> JointProblem:
 def readable_density(link: str):
     """Return the NumPyro model's log density with speeds integrated out, up to a constant.
 
-    Given all else they are normal, with a variance that does not depend on abilities, so the
-    integral is proportional to the density where they are most likely.
+    Given everything else speeds are normal, with a variance that does not depend on abilities, so
+    the integral is proportional to the density at their mode.
     """
     successes, trials = (m.astype(int) for m in TINY.cells.matrices())
     logs = log_lengths(TINY)
@@ -146,7 +146,7 @@ def test_tilt_is_the_slope_of_the_log_determinant_of_the_blocks(eliminate):
 @pytest.mark.slow
 @each_side
 def test_draws_without_a_matrix_have_the_covariance_of_the_dense_solution(eliminate):
-    """The largest of 17 standardised errors of variances passes 5 once in 10^5 keys."""
+    """The largest of 17 standardised errors of variances exceeds 5 once in 10^5 keys."""
     problem = tiny_problem("probit", eliminate)
     iterative = curvature_of(problem, dense_up_to=1)
     assert isinstance(iterative, IterativeCurvature)
@@ -188,10 +188,10 @@ def _without_score_terms(problem: JointProblem) -> np.ndarray:
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_posterior_is_near_the_one_that_blocked_moves_draw():
-    """120 x 120, a minute: means, sds, and what intervals hold of the exact draws.
+    """Compare means, sds and intervals with exact draws; 120 x 120 takes a minute.
 
-    Means are off by .06 of a posterior sd (root mean square, slopes) and sds by 2%. With 60 x 60
-    slopes are off by .17 and too wide by 6%: their spread is held where it is most probable.
+    Means are off by .06 posterior sd (root mean square, slopes) and sds by 2%. With 60 x 60, slopes
+    are off by .17 and too wide by 6%, because their population's spread is fixed at its mode.
     """
     responses, _ = simulate_lart(120, 120, rho=-0.6, seed=3)
     point = fit_lart(responses)

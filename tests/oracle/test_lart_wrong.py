@@ -1,4 +1,4 @@
-"""LaRT with lengths of wrong answers: the model, the sums and the Gibbs steps say the same."""
+"""LaRT with lengths of wrong answers: the model, the sums and the Gibbs steps agree."""
 
 import jax
 import jax.numpy as jnp
@@ -61,7 +61,7 @@ def test_the_model_is_the_formula():
 
 
 def test_the_potential_falls_as_the_formula_rises():
-    """Flat coordinates: the same difference between two places, Jacobians of items included."""
+    """Differences between two points in flat coordinates agree, with the items' Jacobians."""
     latencies = latencies_of(RESPONSES, layout_of(RESPONSES), wrong_lengths=True)
     others = {k: v for k, v in unconstrained(some_sites(2, (N, J), ALL)).items() if k not in ALL}
     known = {k: Known(jnp.full(J, 1.5), jnp.full(J, 0.3)) for k in ALL}
@@ -79,7 +79,7 @@ def test_the_potential_falls_as_the_formula_rises():
 
 
 def test_data_are_drawn_answers_first():
-    """Residuals have almost no variance, so a length tells the share that was wrong."""
+    """Residuals have almost no variance, so a length reveals the share of wrong answers."""
     values = {"delta": jnp.linspace(1, 2, J), "lam": jnp.full(J, 1e-16), "phi": jnp.ones(J)}
     model = seed(substitute(LaRT(wrong_lengths=True), values), jax.random.key(0))
     drawn = trace(model).get_trace(jnp.asarray(TRIALS, int))
@@ -94,7 +94,7 @@ def test_data_are_drawn_answers_first():
 def regression_posterior(
     s: dict[str, np.ndarray], item: int, slope: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and covariance of (slope, ω) of an item from its rows."""
+    """Return the conditional mean and covariance of an item's (slope, ω)."""
     x = log_lengths(RESPONSES)[:, item]
     seen = np.isfinite(x)
     x, tau, wrong = x[seen], s["tau"][seen], WRONG[seen, item]

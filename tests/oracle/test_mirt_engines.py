@@ -1,4 +1,4 @@
-"""What MIRT's engines draw from; `test_cluster_engines.py` holds one against the other."""
+"""Distributions that MIRT's engines draw from; `test_cluster_engines.py` compares the engines."""
 
 import jax
 import jax.numpy as jnp
@@ -16,11 +16,11 @@ pytestmark = pytest.mark.slow
 
 DATA = simulated(40, 12, 2, seed=3)
 MOST_Z = 6.0
-"""The largest of some 120 z-scores exceeds it once in four million tests."""
+"""The largest of about 120 z-scores exceeds this once in four million tests."""
 
 
 def test_potential_falls_as_the_models_density_rises():
-    """Between two places, with the Jacobian of all coordinates by jacfwd."""
+    """Compare two points, with the Jacobian of all coordinates by jacfwd."""
     point = fit_mirt(DATA.responses, n_abilities=2)
     target = posterior_target(DATA.responses, point, Mirt(2))
     way, successes, trials = target.way, *map(jnp.asarray, DATA.responses.cells.matrices())
@@ -42,7 +42,7 @@ def test_potential_falls_as_the_models_density_rises():
 
 @pytest.mark.statistical
 def test_levels_are_those_of_the_prior_whatever_the_answers():
-    """Each Σ_i θ_ik + μ_bk / 4 ~ N(0, N + 1/4), anew in every sweep, at 5 standard errors."""
+    """Σ_i θ_ik + μ_bk / 4 ~ N(0, N + 1/4), independently in each sweep, at 5 standard errors."""
     options = RunOptions(num_warmup=50, num_samples=500)
     posterior = sample_mirt(DATA.responses, n_abilities=2, key=jax.random.key(6), options=options)
     sums = posterior.draws("theta").sum(1) + posterior.draws("mu_b") / 4
@@ -54,7 +54,7 @@ def test_levels_are_those_of_the_prior_whatever_the_answers():
 
 @pytest.mark.statistical
 def test_one_ability_turns_round_with_the_answers():
-    """Slopes sum to more than 0, so that wrong for right turns θ and d round, and no slope."""
+    """Slopes sum to more than 0, so swapping right and wrong flips θ and d, and no slope."""
     y, n = DATA.responses.cells.matrices()
     turned = Responses.from_arrays(n - y, n)
     keys = jax.random.split(jax.random.key(5))

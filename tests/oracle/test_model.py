@@ -1,4 +1,4 @@
-"""The model written for reading and the likelihood written for speed say the same."""
+"""The model written for reading and the likelihood written for speed agree."""
 
 from itertools import product
 
@@ -202,7 +202,7 @@ def test_sampler_sees_the_density_of_the_readable_model(priors, few, monkeypatch
 
 @pytest.mark.parametrize("priors", PRIORS[::2], ids=Priors.describe)
 def test_coordinates_start_at_the_point_estimate(priors):
-    """With so many items that abilities do not follow single ones."""
+    """There are so many items that no single one determines an ability."""
     rng = np.random.default_rng(5)
     theta, a, d = rng.normal(size=150), np.exp(0.3 * rng.normal(size=40)), rng.normal(size=40)
     p = expit(theta[:, None] * a + d)
@@ -214,7 +214,7 @@ def test_coordinates_start_at_the_point_estimate(priors):
     np.testing.assert_allclose(draw["theta"], scale * point["theta"], rtol=0, atol=1e-10)
     eta = point["theta"][:, None] * point["a"] + point["d"]
     own = draw["theta"][:, None] * draw["a"] + draw["d"]
-    # Items are shrunk as the model will shrink them, so the start is near, not at, the estimate.
+    # Items are shrunk as in the model, so the start is near the estimate, not at it.
     near = 0.4 if priors.slopes == "rasch" else 0.25
     assert np.sqrt(np.mean((own - eta) ** 2)) < near * eta.std()
     assert (np.abs(draw["d"] - point["d"]) < 3 * point["d_se"]).all()

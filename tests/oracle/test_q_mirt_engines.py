@@ -1,4 +1,4 @@
-"""What NUTS draws from under the Q-matrix model; `test_cluster_engines.py` holds its draws."""
+"""The Q-matrix model's density under NUTS; `test_cluster_engines.py` tests its draws."""
 
 from functools import cache
 
@@ -27,7 +27,7 @@ def simulated() -> QSimulation:
 @pytest.mark.slow
 @pytest.mark.parametrize("structure", ["correlated", "general"])
 def test_potential_falls_as_the_density_of_the_independent_parts_rises(structure):
-    """The same at two places as the prior and the answers say, with all Jacobians by jacfwd."""
+    """Compare two points with the density of prior and answers, with all Jacobians by jacfwd."""
     rng = np.random.default_rng(0)
     way = ByQMatrix(QMirt.of(Q, structure))
     layout = DenseLayout(*map(jnp.asarray, simulated().responses.cells.matrices()))

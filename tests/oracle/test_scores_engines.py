@@ -42,7 +42,7 @@ def simulated(model: ResponseModel, scale: Scale) -> Responses:
 )
 def test_nuts_agrees(model: ResponseModel, scale: Scale):
     responses = simulated(model, scale)
-    # Short steps: in the tails of these models' precision a few of the usual ones diverge.
+    # Short steps, because a few of the usual length diverge in the tails of the precision.
     options = RunOptions(num_chains=2, num_warmup=500, num_samples=1000, target_accept=0.99)
     nuts, blocked = (
         sample_posterior(

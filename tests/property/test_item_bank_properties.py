@@ -1,4 +1,4 @@
-"""What holds of any item bank, whatever its names and numbers, and of any damage to its files."""
+"""Properties of item banks with any names and numbers, and under any damage to their files."""
 
 import tempfile
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def arrays(draw: st.DrawFn, *shape: int, values: st.SearchStrategy[float] = NUMB
 
 @st.composite
 def bank_items(draw: st.DrawFn, items: list[str], benchmarks: list[str], k: int) -> BankItems:
-    """Draw items, with those of each benchmark anywhere among them."""
+    """Draw items of random benchmarks, with anchors in each."""
     n = len(items)
     own = [*benchmarks, *draw(st.lists(st.sampled_from(benchmarks), min_size=n, max_size=n))][:n]
     shares = np.array([draw(st.none() | st.integers(1, 9)) for _ in own], float)
@@ -71,7 +71,7 @@ def answers(draw: st.DrawFn, anchors: list[str], subjects: st.SearchStrategy[str
 
 @st.composite
 def scores(draw: st.DrawFn, benchmarks: list[str]) -> pd.DataFrame:
-    """Draw scores with further columns of each kind that can be kept."""
+    """Draw scores with further columns of each type that can be stored."""
     pair = st.tuples(NAMES, st.sampled_from(benchmarks))
     pairs = draw(st.lists(pair, min_size=1, max_size=4, unique=True))
     n = len(pairs)

@@ -1,4 +1,4 @@
-"""What must hold for any parameters and any responses; shapes are fixed, so JAX compiles once."""
+"""Properties for any parameters and responses; shapes are fixed, so that JAX compiles once."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""A long Parquet file of this package brings back what was written, whatever it was."""
+"""Any responses are read back unchanged from a long Parquet file of this package."""
 
 import tempfile
 from dataclasses import replace
@@ -31,7 +31,7 @@ COLUMNS = st.sampled_from(
 
 @st.composite
 def described(draw: st.DrawFn) -> Responses:
-    """Draw responses, dense or sparse, perhaps with all that may be known besides answers."""
+    """Draw responses, dense or sparse, with or without lengths, metadata, clusters and costs."""
     responses = as_responses(draw(tables(most_trials=40)))
     if draw(st.booleans()):
         lengths = st.just(np.nan) | st.floats(1e-9, 1e9)

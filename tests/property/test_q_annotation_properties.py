@@ -1,4 +1,4 @@
-"""What holds of any answer of an LLM, and of any names on a review sheet."""
+"""Properties for any answer of an LLM, and for any names on a review sheet."""
 
 import json
 import tempfile

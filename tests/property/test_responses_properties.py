@@ -1,4 +1,4 @@
-"""What holds of any responses, whatever their names, order and layout."""
+"""Properties of responses with any names, order and layout."""
 
 import numpy as np
 import pandas as pd
@@ -36,7 +36,7 @@ def as_responses(table) -> Responses:
 
 
 def contents(responses: Responses) -> dict[tuple[str, str], tuple[int, int]]:
-    """Return successes and trials by names."""
+    """Return successes and trials by pairs of names."""
     table = responses.to_long()
     pairs = zip(table["subject"], table["item"], strict=True)
     counts = zip(table["successes"].tolist(), table["trials"].tolist(), strict=True)

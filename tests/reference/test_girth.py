@@ -23,7 +23,7 @@ RESPONSES = replace(Responses.from_arrays(Y, np.full(Y.shape, SCALE.steps)), sca
 
 
 def test_girth_finds_the_same_estimates():
-    """Both by marginal EM; here items have priors."""
+    """Both use marginal EM; bayesirt also has priors on items."""
     point = fit_marginal(RESPONSES)
     assert point.converged
     names = ("theta", "a", "d", "gap_2", "gap_3", "gap_4")
@@ -33,7 +33,7 @@ def test_girth_finds_the_same_estimates():
 @pytest.mark.slow
 @pytest.mark.reference
 def test_girth_finds_the_same_abilities_slopes_and_thresholds():
-    """Means of the posterior and most likely values, 400 x 12 grades from 0 to 4."""
+    """Posterior means agree with maximum likelihood estimates, 400 x 12 grades from 0 to 4."""
     posterior = sample_posterior(
         RESPONSES, key=jax.random.key(0), options=RunOptions(num_warmup=250, num_samples=500)
     )
@@ -42,7 +42,7 @@ def test_girth_finds_the_same_abilities_slopes_and_thresholds():
 
 
 def compare(theta, a, d, *gaps):
-    """Hold draws of all parameters to girth's estimates."""
+    """Compare draws of all parameters with girth's estimates."""
     thresholds = [-(d + np.asarray(o)) / a for o in offsets(*map(jnp.asarray, gaps))]
     pairs = {
         "theta": (theta.mean(0), GIRTH["theta"]),

@@ -1,10 +1,9 @@
 """LSAT section 7: 1000 subjects x 5 items, with published maximum likelihood estimates.
 
-Those take θ ~ N(0, 1) and no prior on items. bayesirt's default prior pulls slopes to their common
-centre, item 3's 1.71 to 1.4 (σ_a is learnt to be .3). So the sampler is held to the very posterior
-that the default prior gives, found without any θ: θ is integrated out on a grid, which leaves a
-Markov chain over 14 parameters and 32 answer patterns. `test_mml.py` finds the
-published numbers without that prior.
+The estimates assume θ ~ N(0, 1) and no prior on items. bayesirt's default prior pulls slopes to
+their common centre, item 3's from 1.71 to 1.4 (σ_a is estimated as .3). So the sampler is compared
+with the posterior under the default prior, with θ integrated out on a grid: a Markov chain over 14
+parameters and 32 answer patterns. `test_marginal.py` reproduces the published estimates.
 """
 
 import jax
@@ -74,7 +73,7 @@ def grid_posterior(items) -> dict[str, np.ndarray]:
 
 @pytest.mark.statistical
 def test_default_posterior_is_the_one_without_subjects():
-    """30 quantiles at 4 errors: a right sampler fails with a new key once in 500."""
+    """30 quantiles at 4 standard errors: a correct sampler fails with a new key once in 500."""
     expected = grid_posterior(items_under_the_default_prior)
     responses = Responses.from_arrays(np.repeat(PATTERNS, COUNTS, axis=0))
     assert responses.n_subjects == 1000

@@ -1,4 +1,4 @@
-"""bayesirt's likelihood and its blocked moves under another model's priors, against Stan."""
+"""bayesirt's likelihood and blocked moves with the priors of Stan's example 2PL, against Stan."""
 
 import json
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ AXES = {"chain_axis": 0, "draw_axis": 1}
 
 
 def stan_parameters() -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Draw (θ, a, d) from that model's priors, centred as it is written there."""
+    """Draw (θ, a, d) from the priors of Stan's model, in its centred parametrisation."""
     sigma_theta, sigma_a = sample("sigma_theta", HalfCauchy(2)), sample("sigma_a", HalfCauchy(2))
     mu_b, sigma_b = sample("mu_b", Normal(0, 5)), sample("sigma_b", HalfCauchy(2))
     with plate("subject", Y.shape[0]):
@@ -42,19 +42,19 @@ def stan_parameters() -> tuple[jax.Array, jax.Array, jax.Array]:
 
 
 def level(values: Mapping[str, jax.Array], t: jax.Array) -> dict[str, jax.Array]:
-    """Return abilities and difficulties t higher: η = a (θ - b) stays."""
+    """Return abilities and difficulties raised by t, which leaves η = a (θ - b) unchanged."""
     return {name: values[name] + t for name in ("theta", "b", "mu_b")}
 
 
 def unit(values: Mapping[str, jax.Array], t: jax.Array) -> dict[str, jax.Array]:
-    """Return abilities and difficulties in another unit, their spreads with them."""
+    """Return abilities, difficulties and their spreads in another unit."""
     grown = ("theta", "sigma_theta", "b", "mu_b", "sigma_b")
     return {name: jnp.exp(t) * values[name] for name in grown} | {"a": jnp.exp(-t) * values["a"]}
 
 
 @dataclass(frozen=True)
 class StanModel(ResponseModel):
-    """That model as bayesirt's engine takes any: its text, and what no answer sees."""
+    """Stan's model for bayesirt's engine: its density, and lines along which η is constant."""
 
     name: ClassVar[str] = "stan"
     title: ClassVar[str] = "2PL of Stan's examples"
@@ -71,12 +71,12 @@ class StanModel(ResponseModel):
 
     @property
     def lines(self):
-        """The level of abilities, and their unit."""
+        """Return the lines that shift the level of abilities and rescale their unit."""
         return Line("level", level, "theta", normal=True), Line("unit", unit, "theta")
 
 
 def draws_of_blocked() -> dict[str, np.ndarray]:
-    """Sample with the blocked kernel in NumPyro's MCMC: the moves of any model."""
+    """Sample with the blocked kernel and its default moves in NumPyro's MCMC."""
     moves = moves_of(way_of(StanModel()), LAYOUT)
     hyper = ("sigma_theta", "sigma_a", "mu_b", "sigma_b")
     starts = dict(zip(("theta", "a", "b"), map(jnp.zeros, (len(Y), *2 * Y.shape[1:])), strict=True))
@@ -110,7 +110,7 @@ def largest(z: np.ndarray, label: str) -> float:
 @pytest.mark.reference
 @pytest.mark.statistical
 def test_means_and_quantiles_are_stans():
-    """90 comparisons at 4 errors: right draws fail with a new key once in 180."""
+    """90 comparisons at 4 standard errors: correct draws fail with a new key once in 180."""
     draws = draws_of_blocked()
     for name in ("theta", "b"):
         stan = {k: np.array(v) for k, v in STAN[name].items()}

@@ -1,8 +1,8 @@
-"""Adaptive anchors: as sure with fewer answers, and intervals that still hold.
+"""Adaptive anchors are as precise with fewer answers, and intervals keep their coverage.
 
 Choosing items by the answers so far does not bias the posterior, which conditions on those answers.
-The share of intervals that hold is binomial: within 5.0 standard errors of .9, a false alarm once
-in two million.
+The number of intervals that contain the truth is binomial. Their share must lie within 5.0 standard
+errors of .9, which gives a false alarm once in two million.
 """
 
 import jax
@@ -26,7 +26,7 @@ BENCHMARKS = np.repeat(np.array(["a", "b", "c", "d"], object), N_ITEMS // 4)
 @pytest.mark.statistical
 @pytest.mark.parametrize(("how", "n_asked"), [("clusters", 20), ("design", 30)])
 def test_fewer_answers_do_when_asked_adaptively(how: AnchorRule, n_asked: int):
-    """Half of what clusters need, and three quarters of what the best fixed rule needs."""
+    """Half the answers of clusters, or three quarters of the best fixed rule's, are enough."""
     rng = np.random.default_rng(11)
     theta = rng.normal(size=(N_SUBJECTS, 2))
     lean = rng.uniform(0, 1, size=(4, 1, 2))

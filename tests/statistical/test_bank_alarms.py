@@ -1,4 +1,4 @@
-"""An honest bank hardly ever raises an alarm, and one that is not does."""
+"""An honest bank hardly ever raises an alarm; leaked anchors and novel benchmarks do."""
 
 from typing import NamedTuple
 
@@ -24,11 +24,11 @@ NAMES = tuple(f"q{j:02}" for j in range(N_ITEMS))
 BENCHMARKS = np.repeat(np.array(["maths", "law", "code"], object), N_ITEMS // 3)
 LEVEL = 0.05
 FALSE_ALARM = 1e-6
-"""How often a check below fails by chance."""
+"""Probability that a check below fails by chance."""
 
 
 class Simulated(NamedTuple):
-    """A bank that was calibrated on simulated answers, and recent subjects."""
+    """A bank calibrated on simulated answers, and its recent subjects."""
 
     groups: AnchorGroups
     honest: np.ndarray
@@ -40,7 +40,7 @@ class Simulated(NamedTuple):
 
 
 def simulated(seed: int, shift: float = 0.0) -> Simulated:
-    """Calibrate two abilities on reference subjects; recent ones are from another population."""
+    """Calibrate two abilities on reference subjects; recent subjects' mean ability is shifted."""
     rng = np.random.default_rng(seed)
     a = 0.6 * rng.normal(size=(N_ITEMS, 2))
     a[:, 0] = 1 + a[:, 0] / 2
@@ -79,10 +79,10 @@ def test_any_alarm_for_a_benchmark_of_an_honest_bank_is_rare(banks: list[Simulat
 
 
 def test_leaked_anchors_are_found(banks: list[Simulated]):
-    """At least half of those leaked to half of the subjects, and 95% of those leaked to all.
+    """At least half of the anchors leaked to half of the subjects are found, and 95% leaked to all.
 
-    Of anchors that fewer than half get right honestly; 400 other banks, with recent subjects from
-    the reference population, had 71% and 100%.
+    Leaked anchors have an honest proportion correct below half. In 400 other banks, with recent
+    subjects from the reference population, 71% and 100% were found.
     """
     power = {}
     for n_subjects in (10, 20, 40):
@@ -98,7 +98,7 @@ def test_leaked_anchors_are_found(banks: list[Simulated]):
 
 
 def novel(share: float, seed: int) -> tuple[Responses, KnownItems]:
-    """Draw a new benchmark whose slopes are in part, or all, on an ability of its own."""
+    """Draw a new benchmark with a share of its squared slopes on an ability of its own."""
     rng = np.random.default_rng(seed)
     a = 0.6 * rng.normal(size=(N_ITEMS, 2))
     a[:, 0] = 1 + a[:, 0] / 2

@@ -1,10 +1,10 @@
 """Getting it right (Geweke 2004): sweeps leave the joint distribution of parameters and data.
 
-Draw parameters from the prior and data given them; then sweep the parameters given the data. They
-are then still draws from the prior, if every density, Jacobian and Metropolis ratio is right.
-Geweke compares one long chain with the prior; here many short ones start from exact draws, so
-that pairs are independent, differences have a plain standard error, and ten sweeps let small
-errors grow.
+Parameters are drawn from the prior and data given them; then the parameters are swept given the
+data. They are still draws from the prior if every density, Jacobian and Metropolis ratio is
+right. Geweke compares one long chain with the prior. Here many short chains start from exact
+draws, so that pairs are independent, differences have a simple standard error, and ten sweeps let
+small errors grow.
 """
 
 import jax
@@ -35,7 +35,7 @@ CLUSTERS = (0, 1, 0, 0)
     ids=lambda x: x.describe() if isinstance(x, TwoPL) else str(x),
 )
 def test_parameters_stay_draws_from_the_prior(model, clusters):
-    """At most 80 quantities at 6 standard errors: a right sampler fails once in 7 million."""
+    """At most 80 quantities at 6 standard errors: a correct sampler fails once in 7 million."""
     before = prior_sites(model, clusters, np.random.default_rng(7))
     assert len(before["theta"]) == PAIRS
     way = with_clusters(OneAbility)(model, clusters) if clusters else OneAbility(model)

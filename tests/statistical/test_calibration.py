@@ -21,7 +21,7 @@ FALSE_ALARM = 1e-3
 
 @pytest.fixture(scope="module")
 def study() -> CalibrationStudy:
-    """Run blocked chains, and beside them their draws (of log a) pulled halfway to their means."""
+    """Run blocked chains, and an engine that pulls their draws (and log a) halfway to the mean."""
     last: list[Posterior] = []
 
     def blocked(responses: Responses, key: Array) -> Posterior:
@@ -52,7 +52,7 @@ def study() -> CalibrationStudy:
 
 
 def test_blocked_stays_inside_the_envelope_in_all_quantities(study: CalibrationStudy):
-    """A right sampler fails with another key once in a thousand."""
+    """A correct sampler fails with another key once in a thousand."""
     ranks = study.summary[study.summary["engine"] == "blocked"]
     print(ranks.to_string())
     assert len(ranks) == 7
@@ -62,7 +62,7 @@ def test_blocked_stays_inside_the_envelope_in_all_quantities(study: CalibrationS
 
 
 def test_intervals_of_blocked_cover_as_often_as_they_say(study: CalibrationStudy):
-    """A right sampler fails with another key once in a thousand."""
+    """A correct sampler fails with another key once in a thousand."""
     coverage = study.coverage[study.coverage["engine"] == "blocked"]
     print(coverage.to_string())
     assert len(coverage) == 10
@@ -70,9 +70,9 @@ def test_intervals_of_blocked_cover_as_often_as_they_say(study: CalibrationStudy
 
 
 def test_these_replications_are_enough_to_catch_draws_half_as_wide(study: CalibrationStudy):
-    """By ranks, but of a single slope: its posterior is hardly narrower than a heavy-tailed prior.
+    """Ranks of θ and d catch them, and so do intervals of all parameters.
 
-    Intervals of all slopes catch that too.
+    Ranks of one slope do not: its posterior is hardly narrower than its heavy-tailed prior.
     """
     ranks = study.summary[study.summary["engine"] == "halved"].set_index("quantity")
     assert ranks.loc[["theta", "d"], "verdict"].tolist() == ["too narrow"] * 2

@@ -1,4 +1,4 @@
-"""Getting it right (Geweke 2004) where something explains items, as `test_blocked_geweke` does."""
+"""Getting it right (Geweke 2004) with explained items or subjects, as `test_blocked_geweke`."""
 
 import jax
 import numpy as np
@@ -26,7 +26,7 @@ SCAFFOLD = Factor("scaffold", Clusters(("f", "g"), (0, 0, 1, 1)))
 
 
 def sites_of(design: Design, clusters: tuple[int, ...], skills: Design) -> dict[str, np.ndarray]:
-    """Return unconstrained draws from the prior, written without the model."""
+    """Return unconstrained draws from the prior, written independently of the model."""
     rng = np.random.default_rng(7)
     sites = prior_sites(TwoPL(), clusters, rng)
     more, harder = explained(rng, design, "beta", [x.site for x in design.factors], 3)
@@ -47,7 +47,7 @@ def sites_of(design: Design, clusters: tuple[int, ...], skills: Design) -> dict[
 
 
 def explained(rng, design: Design, slopes: str, effects: list[str], n: int):
-    """Return what explains members, and what it adds for each."""
+    """Return the sites of covariates and factors, and their total effect on each member."""
     sites, total = {}, np.zeros((PAIRS, n))
     if design.covariates:
         sites[slopes] = 2 * rng.normal(size=(PAIRS, len(design.covariates)))
@@ -61,7 +61,7 @@ def explained(rng, design: Design, slopes: str, effects: list[str], n: int):
 
 
 def more_quantities(sites: dict[str, np.ndarray]) -> np.ndarray:
-    """Return moments of what explains items and subjects, and of it with these."""
+    """Return moments of the effects on items and subjects, and products of the two."""
     columns = [quantities(sites)]
     if "sigma_gamma" in sites:
         gamma, theta = (np.tanh(sites[x] / 3) for x in ("gamma", "theta"))
@@ -90,7 +90,7 @@ def more_quantities(sites: dict[str, np.ndarray]) -> np.ndarray:
     ids=["slope and two factors", "a factor, with clusters", "of subjects", "of clusters"],
 )
 def test_parameters_stay_draws_from_the_prior(design, clusters, skills):
-    """At most 120 quantities at 6 standard errors: a right sampler fails once in 4 million."""
+    """At most 120 quantities at 6 standard errors: a correct sampler fails once in 4 million."""
     before = sites_of(design, clusters, skills)
     kind = with_clusters(Explained) if clusters else Explained
     way = kind(TwoPL(), clusters, design, skills)

@@ -1,4 +1,4 @@
-"""Checks of fit raise few alarms where the model holds, and find what was planted."""
+"""Checks of fit raise few alarms where the model holds, and find planted misfit."""
 
 import jax
 import numpy as np
@@ -22,7 +22,7 @@ from bayesirt.models import TwoPL
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 SIZE = (200, 30)
-"""Of most data here, so that they share compiled code."""
+"""Shape of most data sets here, so that they share compiled code."""
 
 
 def drawn(
@@ -36,7 +36,7 @@ def drawn(
 def answers(
     rng: np.random.Generator, n: int, m: int, *, missing: float = 0.0, trials: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return answers under the 2PL, some cells missing."""
+    """Return answers under the 2PL, with a share of the cells missing."""
     a, d = np.exp(0.4 * rng.normal(size=m)), rng.normal(size=m)
     p = expit(rng.normal(size=(n, 1)) * a + d)
     counts = np.where(rng.uniform(size=(n, m)) < missing, 0, trials)
@@ -45,10 +45,10 @@ def answers(
 
 @pytest.mark.parametrize("options", [{"missing": 0.3}, {"trials": 5}], ids=["missing", "trials"])
 def test_p_values_are_uniform_where_the_model_holds(options):
-    """Of each kind, as many as nominal are below .05 and .01.
+    """About the nominal share of each kind of p-values is below .05 and .01.
 
-    Bounds leave twice the nominal rate (p-values of one data set hang together, and a variance is
-    estimated), and beyond it what chance exceeds once in a million.
+    Bounds allow twice the nominal rate (p-values of one data set are dependent, and a variance is
+    estimated), plus what chance exceeds once in a million.
     """
     found: dict[str, list[np.ndarray]] = {"items": [], "subjects": [], "pairs": []}
     for seed in range(8):
@@ -68,7 +68,7 @@ def test_p_values_are_uniform_where_the_model_holds(options):
 
 
 def test_planted_misfit_is_found():
-    """Copies, testlets, guessing and careless subjects among 1,000 x 40; seldom anything else."""
+    """Copies, testlets, guessing and careless subjects are found in 1,000 x 40, and little else."""
     rng = np.random.default_rng(0)
     n, m = 1000, 40
     theta = rng.normal(size=(n, 1))
@@ -115,7 +115,7 @@ def test_flipped_keys_are_found(slopes):
 
 
 def test_miskeyed_items_are_seldom_found_where_there_are_none():
-    """In data sets where a third of the items tell nothing; 30 of them allow 10 at q = .1."""
+    """A third of the items are uninformative; at q = .1 the bound is 13 false alarms in 30 sets."""
     false = 0
     for seed in range(30):
         rng = np.random.default_rng(seed)

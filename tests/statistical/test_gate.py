@@ -1,4 +1,4 @@
-"""A gate keeps its promises: false alarms, also when looked at often, and intervals that hold."""
+"""False alarms of a gate, also with repeated looks, and the coverage of its intervals."""
 
 import numpy as np
 import pandas as pd
@@ -27,7 +27,7 @@ def pairs_of(baseline: np.ndarray, candidate: np.ndarray, runs: np.ndarray | int
 
 
 def rates(rng: np.random.Generator, n: int, drop: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """Return chances to be right on drawn questions, a little different for each of the two."""
+    """Return two similar subjects' probabilities of answering random questions correctly."""
     logit = rng.normal(1, 1.6, n)
     own = rng.normal(0, 0.5, (2, n)) - np.array([[0], [drop]])
     one, two = 1 / (1 + np.exp(-(logit + own)))
@@ -37,7 +37,7 @@ def rates(rng: np.random.Generator, n: int, drop: float = 0.0) -> tuple[np.ndarr
 @pytest.mark.statistical
 @pytest.mark.parametrize(("n", "runs"), [(40, 1), (100, 3)])
 def test_alarms_and_intervals(n: int, runs: int):
-    """600 comparisons: at most 5% alarms (4 standard errors), intervals hold 86 to 95%."""
+    """600 comparisons: at most 5% alarms (at 4 standard errors), and coverage of 86 to 95%."""
     rng = np.random.default_rng(7)
     alarms = held = mcnemar = 0
     for k in range(600):
@@ -52,12 +52,12 @@ def test_alarms_and_intervals(n: int, runs: int):
     assert alarms / 600 < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 600)
     assert 0.86 < held / 600 < 0.95
     if runs == 1:
-        assert abs(alarms - mcnemar) <= 6  # the same test, but for draws
+        assert abs(alarms - mcnemar) <= 6  # the same test, up to Monte Carlo error
 
 
 @pytest.mark.statistical
 def test_looking_five_times_raises_no_more_alarms():
-    """300 comparisons of a model with itself; a t statistic at any of five looks alarms more."""
+    """300 comparisons of a model with itself; a t test at each of five looks alarms more often."""
     rng, shown, naive = np.random.default_rng(1), 0, 0
     for _ in range(300):
         right, found, evidence = np.zeros((2, 80)), False, Evidence("a", "b", 0.0, 0.95)
@@ -90,7 +90,7 @@ def test_evidence_grows_where_the_candidate_is_worse():
 
 @pytest.mark.statistical
 def test_runs_of_agents_split_at_random_are_alike(shared):
-    """Two of each agent's five runs of a task against two others: 83 agents, four splits each."""
+    """Compare two of an agent's five runs of each task with two others: 83 agents, four splits."""
     table = pd.read_csv(shared / "data/beds/terminalbench_repeats.csv.gz")
     wide = {
         c: table.pivot(index="model", columns="item", values=c) for c in ("successes", "trials")
@@ -115,7 +115,7 @@ def test_runs_of_agents_split_at_random_are_alike(shared):
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_intervals_through_a_bank_hold():
-    """150 equals and 150 unequals on 60 known items: intervals of the expected difference hold."""
+    """150 equal and 150 unequal pairs, 60 known items: intervals cover the expected difference."""
     rng = np.random.default_rng(3)
     a, d = np.exp(0.4 * rng.normal(size=(60, 1))), rng.normal(0.5, 1.2, 60)
     names = tuple(f"q{k}" for k in range(60))

@@ -1,7 +1,7 @@
 """Getting LaRT's sweeps right (Geweke 2004), as `test_blocked_geweke` does for the 2PL.
 
-Parameters are drawn from the prior, answers and lengths given them, some of each missing; after
-ten sweeps given these, the parameters are still draws from the prior.
+Parameters are drawn from the prior, and answers and lengths given them, some of each missing.
+After ten sweeps given these data, the parameters are still draws from the prior.
 """
 
 import jax
@@ -19,14 +19,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 
 TIMED = np.array([[1, 1, 1], [0, 1, 1], [0, 1, 0], [1, 0, 1]], bool)
 PAIRS = 10_000
+"""Detects a bias of .07 sd in a quantity that ten sweeps renew, with probability 5/6."""
 CLUSTERS = (0, 1, 0, 0)
-"""A bias of .07 standard deviations of what ten sweeps change is found five times in six."""
 
 
 def prior_sites(
     rng: np.random.Generator, wrong_lengths: bool, clusters: tuple[int, ...]
 ) -> dict[str, np.ndarray]:
-    """Return unconstrained draws from the prior, written without the model."""
+    """Return unconstrained draws from the prior, written independently of the model."""
     n, (n_subjects, n_items) = 6 * PAIRS, TRIALS.shape
     rho = rng.uniform(-1, 1, n)
     theta, other = rng.normal(size=(2, n, n_subjects))
@@ -72,7 +72,7 @@ def quantities(sites: dict[str, np.ndarray]) -> np.ndarray:
 
 @pytest.mark.parametrize(("wrong_lengths", "clusters"), [(False, ()), (True, CLUSTERS)], ids=str)
 def test_parameters_stay_draws_from_the_prior(wrong_lengths, clusters):
-    """At most 94 quantities, or 135, at 6 errors: a right sampler fails once in 4 million."""
+    """94 or 135 quantities at 6 standard errors: a correct sampler fails once in 4 million."""
     before = prior_sites(np.random.default_rng(7), wrong_lengths, clusters)
     assert len(before["theta"]) == PAIRS
     kind = with_clusters(WithLengths) if clusters else WithLengths

@@ -1,4 +1,4 @@
-"""Intervals of predictors, lengths of slopes and intercepts hold the truth as often as they say."""
+"""Intervals of predictors, slopes, intercepts and abilities have their nominal coverage."""
 
 import jax
 import numpy as np
@@ -17,7 +17,7 @@ MOST_ERRORS = float(student.isf(FALSE_ALARMS / 2, REPLICATIONS - 1))
 
 
 def from_prior(rng: np.random.Generator) -> tuple[Responses, dict[str, np.ndarray]]:
-    """Draw parameters from the prior, without the model's code, and answers given them."""
+    """Draw parameters from the prior, independently of the model's code, and answers given them."""
     precision = wishart.rvs(K + 2, np.eye(K) / 0.5**2, random_state=rng)
     a = rng.multivariate_normal(rng.normal(size=K), np.linalg.inv(precision), N_ITEMS)
     d = 2 * rng.normal() + 2 * abs(rng.normal()) * rng.normal(size=N_ITEMS)
@@ -27,23 +27,23 @@ def from_prior(rng: np.random.Generator) -> tuple[Responses, dict[str, np.ndarra
 
 
 def quantities(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return what depends on no axes, and slopes and abilities in the axes that they have."""
+    """Return rotation-invariant quantities, and slopes and abilities in their present axes."""
     theta, a, d = (draws[name] for name in ("theta", "a", "d"))
     free = {"eta": theta @ np.swapaxes(a, -1, -2) + d[..., None, :]}
     return free | {"length": np.linalg.norm(a, axis=-1), "d": d, "a": a, "theta": theta}
 
 
 def test_intervals_cover_the_truth_as_often_as_they_say():
-    """The mean share over independent replications, in its own standard errors (Student's t).
+    """Compare mean coverage over replications with 90%, in its own standard errors (Student's t).
 
-    Of parameters from the prior, intervals of what depends on no axes cover 90% in the mean. Slopes
-    and abilities are compared in the axes of the true slopes, which draws do not know, so that they
-    are off by as little as axes allow; they are held to the same.
+    With parameters from the prior, intervals of rotation-invariant quantities cover 90% on average.
+    Slopes and abilities are first rotated to the axes of the true slopes, which the draws do not
+    know, so their coverage may be slightly off; they are held to the same bound.
     """
     rng, shares = np.random.default_rng(5), []
     for key in jax.random.split(jax.random.key(5), REPLICATIONS):
         responses, truth = from_prior(rng)
-        init = fit_mirt(responses, n_abilities=K, tolerance=1e-4)  # a start, and axes
+        init = fit_mirt(responses, n_abilities=K, tolerance=1e-4)  # gives the start and the axes
         posterior = sample_mirt(
             responses,
             n_abilities=K,

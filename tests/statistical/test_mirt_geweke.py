@@ -1,8 +1,8 @@
-"""Getting MIRT's sweeps right (Geweke 2004), as `test_blocked_geweke` for the 2PL.
+"""Getting MIRT's sweeps right (Geweke 2004), as `test_blocked_geweke` does for the 2PL.
 
-Parameters are drawn from the prior, answers given them, some missing; after ten sweeps given
-these, the parameters are still draws from the prior. Axes are those that they come in: the prior
-does not see rotations, and the sweeps need not either.
+Parameters are drawn from the prior, and answers given them, some missing. After ten sweeps given
+these answers, the parameters are still draws from the prior. They keep the axes in which they are
+drawn, because the prior is invariant to rotations.
 """
 
 import jax
@@ -23,7 +23,7 @@ N_SUBJECTS, N_ITEMS = TRIALS.shape
 
 
 def prior_sites(rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Return unconstrained draws from the prior, written without the model."""
+    """Return unconstrained draws from the prior, written independently of the model."""
     precision = wishart.rvs(K + 2, np.eye(K) / 0.5**2, PAIRS, rng)
     root = np.linalg.cholesky(precision)
     logs = np.log(np.diagonal(root, axis1=1, axis2=2))
@@ -69,7 +69,7 @@ def quantities(sites: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def test_parameters_stay_draws_from_the_prior():
-    """Some 100 quantities at 6 standard errors: a right sampler fails once in 4 million."""
+    """About 100 quantities at 6 standard errors: a correct sampler fails once in 4 million."""
     before, way = prior_sites(np.random.default_rng(7)), Exploratory(Mirt(K))
 
     def data_of(key, sites):

@@ -1,8 +1,8 @@
-"""Getting the Q-matrix model's sweeps right (Geweke 2004), as `test_blocked_geweke` for the 2PL.
+"""Getting the Q-matrix model's sweeps right (Geweke 2004), as `test_blocked_geweke` does.
 
-Parameters are drawn from the prior, answers given them, some missing; after ten sweeps given
-these, the parameters are still draws from the prior. All items that need the first ability need
-the second too, so that it is turned.
+Parameters are drawn from the prior, and answers given them, some missing. After ten sweeps given
+these answers, the parameters are still draws from the prior. Every item that needs the first
+ability also needs the second, so the sweeps include the move that rotates it.
 """
 
 import jax
@@ -30,7 +30,7 @@ N_SUBJECTS, N_ABILITIES = len(TRIALS), NEEDS.shape[1]
 def prior_sites(
     rng: np.random.Generator, structure: str, clusters: tuple[int, ...]
 ) -> dict[str, np.ndarray]:
-    """Return unconstrained draws from the prior, written without the model."""
+    """Return unconstrained draws from the prior, written independently of the model."""
     omega, sites = np.broadcast_to(np.eye(N_ABILITIES), (PAIRS, N_ABILITIES, N_ABILITIES)), {}
     if structure == "correlated":
         omega, sites["root"] = uniform_correlations(rng)
@@ -62,7 +62,7 @@ def prior_sites(
 
 
 def uniform_correlations(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return uniform correlation matrices, by refusing what is none, and their sites."""
+    """Return uniform correlation matrices, by rejection sampling, and their sites."""
     omega = np.broadcast_to(np.eye(N_ABILITIES), (4 * PAIRS, N_ABILITIES, N_ABILITIES)).copy()
     for k, other in zip(*np.triu_indices(N_ABILITIES, 1), strict=True):
         omega[:, k, other] = omega[:, other, k] = rng.uniform(-1, 1, len(omega))
@@ -97,7 +97,7 @@ def quantities(sites: dict[str, np.ndarray], structure: str) -> np.ndarray:
     ("structure", "clusters"), [("correlated", ()), ("general", CLUSTERS)], ids=str
 )
 def test_parameters_stay_draws_from_the_prior(structure, clusters):
-    """Some 110 quantities at 6 standard errors: a right sampler fails once in 4 million."""
+    """About 110 quantities at 6 standard errors: a correct sampler fails once in 4 million."""
     before = prior_sites(np.random.default_rng(7), structure, clusters)
     kind = with_clusters(ByQMatrix) if clusters else ByQMatrix
     way = kind(QMirt(Loadings.of(NEEDS), structure), clusters)

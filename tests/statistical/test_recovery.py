@@ -1,6 +1,6 @@
-"""Intervals of the Laplace engine hold the truth, and rank sets by it true ranks, as they say.
+"""Intervals and rank sets of the Laplace engine have their nominal coverage.
 
-`test_calibration.py` holds those of blocked chains.
+`test_calibration.py` tests the intervals of blocked chains.
 """
 
 import jax
@@ -50,11 +50,11 @@ def ranks_inside(posterior: Posterior, theta: np.ndarray) -> bool:
 
 @pytest.mark.parametrize("size", [60])
 def test_intervals_cover_the_truth_as_often_as_they_say(size):
-    """Mean coverage of 15 replications lies in 84% to 96%, and rank sets hold all true ranks.
+    """Mean coverage over 15 replications is 84% to 96%, and rank sets contain all true ranks.
 
-    One replication's share spreads by up to 6% (location and scale are common to all of it), so
-    the mean of 15 spreads by 1.5% and a right sampler fails with a new key once in 10^4. Sets that
-    hold with 90% fail more than 5 times of 15 once in 400, and ours are wider than they need be.
+    One replication's coverage has a standard deviation of up to 6% (its parameters share location
+    and scale), and the mean of 15 one of 1.5%. A correct sampler fails with a new key once in 10^4.
+    Sets of 90% coverage fail more than 5 times in 15 once in 400; ours are conservative.
     """
     shares, inside = [], 0
     for seed in range(REPLICATIONS):

@@ -1,4 +1,4 @@
-"""Intervals of scores hold what subjects got on questions whose answers were hidden."""
+"""Intervals of scores cover the full scores of subjects some of whose answers were hidden."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 
 
 def share_held(right: NDArray[np.int64], hidden: NDArray[np.bool_], seed: int) -> float:
-    """Return how many of those with hidden answers have their whole score in its interval."""
+    """Return the share of subjects with hidden answers whose full score is in its interval."""
     responses = Responses.from_arrays(np.where(hidden, 0, right), (~hidden).astype(int))
     posterior = sample_laplace(
         responses, key=jax.random.key(seed), options=RunOptions(num_samples=250)
@@ -34,7 +34,7 @@ def share_held(right: NDArray[np.int64], hidden: NDArray[np.bool_], seed: int) -
 def half_hidden(
     rng: np.random.Generator, shape: tuple[int, int], groups: NDArray[np.generic] | None = None
 ) -> NDArray[np.bool_]:
-    """Hide half of the items, or of their groups, from 30% of subjects, other ones for each."""
+    """Hide a random half of the items, or of their groups, from each of 30% of the subjects."""
     of_items = np.arange(shape[1]) if groups is None else groups
     names = np.unique(of_items)
     hidden = np.zeros(shape, bool)
@@ -44,7 +44,7 @@ def half_hidden(
 
 
 def test_realised_scores_are_held_where_the_model_is_true():
-    """Of 240 scores 90% are held: a standard error of 1.9%, and bounds of 5 of them."""
+    """90% of 240 scores are covered, within 5 standard errors of 1.9% each."""
     held = []
     for seed in range(8):
         rng = np.random.default_rng(seed)
@@ -55,7 +55,7 @@ def test_realised_scores_are_held_where_the_model_is_true():
 
 
 def test_ranks_by_scores_over_items_like_these_are_held():
-    """Of 12 x 100 ranks at least 90% are held: the bound is that less 5 standard errors of .9%."""
+    """At least 90% of 12 x 100 ranks are covered; the bound allows 5 standard errors of .9%."""
     held = []
     for seed in range(12):
         rng = np.random.default_rng(seed)
@@ -72,7 +72,7 @@ def test_ranks_by_scores_over_items_like_these_are_held():
 
 @pytest.mark.parametrize("whole", [True, False], ids=["benchmarks", "items"])
 def test_realised_scores_are_held_on_real_benchmarks(shared: Path, whole: bool):
-    """Of 90 subjects each time; .85 is what is promised, and 2 standard errors are 6%."""
+    """Promised is a coverage of .85; for 90 subjects, 2 standard errors are 6%."""
     with np.load(shared / "data" / "metabench_joint5.npz", allow_pickle=False) as data:
         answers, benchmark = np.maximum(data["Y"], 0).astype(int), data["benchmark"]
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Getting it right (Geweke 2004) for grades and scores, as `test_blocked_geweke` does it."""
+"""Getting it right (Geweke 2004) for grades and scores, as in `test_blocked_geweke`."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +15,7 @@ SEEN = np.array([[1, 1, 0], [1, 1, 1], [0, 1, 1], [1, 1, 1]], np.int16)
 
 
 def sites_of(model: ResponseModel, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Return unconstrained draws from the prior, written without the model."""
+    """Return unconstrained draws from the prior, written independently of the model."""
     sites, n_items = prior_sites(TwoPL(), (), rng), SEEN.shape[1]
     if isinstance(model, Graded):
         usual = {name: (np.log(4 / model.n), 0.5) for name in model.family.further}
@@ -35,7 +35,7 @@ def sites_of(model: ResponseModel, rng: np.random.Generator) -> dict[str, np.nda
 
 
 def more_quantities(model: ResponseModel, sites: dict[str, np.ndarray]) -> np.ndarray:
-    """Return moments of what these models have beside the 2PL's."""
+    """Return moments of the 2PL's parameters and of those that these models add."""
     columns = [quantities(sites)]
     for name in model.family.further:
         own = np.tanh(sites[name])
@@ -47,7 +47,7 @@ def more_quantities(model: ResponseModel, sites: dict[str, np.ndarray]) -> np.nd
 
 @pytest.mark.parametrize("model", [Graded(n=4), Continuous(), Normal()], ids=lambda x: x.name)
 def test_parameters_stay_draws_from_the_prior(model):
-    """At most 120 quantities at 6 standard errors: a right sampler fails once in 4 million."""
+    """At most 120 quantities at 6 standard errors: a correct sampler fails once in 4 million."""
     before, way = sites_of(model, np.random.default_rng(7)), way_of(model)
     steps = model.n if isinstance(model, Graded) else 10_000
     trials = jnp.asarray(steps * SEEN)

@@ -1,4 +1,4 @@
-"""Two real processes draw what one draws: a page of the docs, killed and started again."""
+"""A script of the docs in two processes, killed and restarted, draws what one process draws."""
 
 import os
 import re
@@ -52,7 +52,7 @@ def start_both(tmp_path):
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Return the environment without the tests' four devices, with a cache of compiled code."""
+    """Return the environment without the tests' four devices, with a compilation cache."""
     flags = [x for x in os.environ["XLA_FLAGS"].split() if "device_count" not in x]
     cache = {
         "JAX_COMPILATION_CACHE_DIR": str(folder / "compiled"),
@@ -72,7 +72,7 @@ def table(responses: Responses) -> str:
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_two_processes_killed_and_resumed_draw_what_one_draws(tmp_path, start_both):
-    """By the engine that has more to share; `test_row_shards` holds NUTS to its gradient."""
+    """Use the engine that shares more among processes; `test_row_shards` checks NUTS's gradient."""
     responses = simulate(31, 20)[0]
     (tmp_path / "results.csv").write_text(table(responses))
     both = start_both()

@@ -1,7 +1,7 @@
-"""Intervals of suite scores hold the truth as often as they say.
+"""Intervals of suite scores have their nominal coverage.
 
-Subjects are independent given what is predicted from, so that a share over them has the standard
-error of their own shares; a check at 4 of these fails by chance 6 times in 100,000.
+Subjects are independent given the items, so the standard error of coverage follows from the spread
+of subjects' own coverage; a check at 4 standard errors fails by chance 6 times in 100,000.
 """
 
 import jax
@@ -31,7 +31,7 @@ def bank(error: float) -> KnownItems:
 
 
 def simulated(items: KnownItems, error: float, misfit: float = 0.0, seed: int = 1) -> np.ndarray:
-    """Draw answers; each subject meets its own true items, so that subjects are independent."""
+    """Draw answers; each subject has its own true item parameters, so subjects are independent."""
     rng = np.random.default_rng(seed)
     theta = rng.normal(size=(N_SUBJECTS, 2))
     eta = theta @ items.a.T + items.d
@@ -55,14 +55,14 @@ def only_anchors(right: np.ndarray, anchors: dict[str, dict[str, float]]) -> Res
 
 
 def held(scores: SuiteScores, right: np.ndarray) -> np.ndarray:
-    """Return whether each interval holds the accuracy, shape (subject, benchmark)."""
+    """Return whether each interval contains the accuracy, shape (subject, benchmark)."""
     truth = right.reshape(N_SUBJECTS, -1, 3).mean(1)
     low, high = (scores.summary[x].to_numpy().reshape(N_SUBJECTS, 3) for x in ("low", "high"))
     return (low <= truth) & (truth <= high)
 
 
 def off_by(held: np.ndarray) -> float:
-    """Return how many standard errors the share of intervals that hold is above its level."""
+    """Return how many standard errors the coverage lies above its nominal level."""
     own = held.reshape(len(held), -1).mean(1)
     return float((own.mean() - LEVEL) / (own.std(ddof=1) / np.sqrt(len(own))))
 

@@ -1,4 +1,4 @@
-"""Lengths of wrong answers are found where there are any, and predict better only there."""
+"""Effects of wrong answers on length are found where planted, and improve prediction only there."""
 
 import jax
 import numpy as np
@@ -16,7 +16,7 @@ SIZE = (60, 20)
 
 
 def both(delta: float) -> tuple[np.ndarray, np.ndarray, WrongLengths]:
-    """Return δ, draws of it, and the comparison with plain LaRT."""
+    """Return the true δ, its draws, and the comparison with plain LaRT."""
     responses, truth = simulate_lart(*SIZE, seed=8, delta=delta)
     fits = [
         sample_posterior(
@@ -33,7 +33,7 @@ def both(delta: float) -> tuple[np.ndarray, np.ndarray, WrongLengths]:
 
 
 def test_longer_wrong_answers_are_found_and_predict_better():
-    """20 intervals of 90%: fewer than 11 hold the truth once in 70,000 times."""
+    """Of 20 intervals of 90%, fewer than 11 cover the truth once in 70,000 times."""
     truth, draws, found = both(1.0)
     low, high = np.quantile(draws, [0.05, 0.95], axis=0)
     print(found, np.mean((low <= truth) & (truth <= high)))
@@ -46,7 +46,7 @@ def test_longer_wrong_answers_are_found_and_predict_better():
 
 
 def test_where_wrong_answers_are_like_right_ones_nothing_is_claimed():
-    """The gain is hardly 2 standard errors above zero by chance, and δ is near zero."""
+    """The gain stays below 2 standard errors, and δ is near zero."""
     _, draws, found = both(0.0)
     print(found)
     assert found.prediction.elpd < 2 * found.prediction.se

@@ -30,7 +30,7 @@ def point() -> PointEstimate:
 def expected_log_density(
     point: PointEstimate, mean: jax.Array, log_a: jax.Array, d: jax.Array, covariance: jax.Array
 ) -> jax.Array:
-    """Return the expected log likelihood with the priors, written without the estimator's code."""
+    """Return the expected log likelihood plus log priors, independently of the estimator's code."""
     y, n = RESPONSES.cells.matrices()
     item, ability = Q.loadings
     a = jnp.zeros(Q.needs.shape).at[item, ability].set(jnp.exp(log_a))
