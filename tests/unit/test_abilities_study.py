@@ -1,6 +1,6 @@
-"""The abilities study divides, predicts and counts rightly, and says what it found.
+"""The abilities study divides data, predicts and counts correctly, and reports its findings.
 
-Where the models play no part, quick estimates stand in for them: what is tested is the study.
+Quick estimates replace the models where the study itself is tested.
 """
 
 from dataclasses import replace
@@ -74,7 +74,7 @@ def made_matrix(groups: dict[str, str] | None = None):
 
 
 def made_division() -> Division:
-    """Return items 1 to 4 to learn from; items 5 and 6 need one ability each."""
+    """Return items 1 to 4 for training; items 5 and 6 need one ability each."""
     responses = Responses.from_arrays(ANSWERS[:, :4])
     q = QMatrix.from_arrays(NEEDS[:4], responses.items)
     trials = np.ones((2, 2), int)

@@ -1,4 +1,4 @@
-"""What profiles say of the draws that they are made of."""
+"""Profiles summarise the draws that they are made from."""
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,7 @@ Q = QMatrix.from_arrays(
 
 
 def posterior(noise=(0.2, 0.2, 2.0), correlation=0.3, slope=1.5, trials=None) -> Posterior:
-    """Draws about true abilities of unit spread, with noise of a known size."""
+    """Return draws around true abilities of unit spread, with noise of a known size."""
     rng = np.random.default_rng(0)
     truth = rng.normal(size=(N, 3))
     theta = truth + np.asarray(noise) * rng.normal(size=(CHAINS, DRAWS, N, 3))
@@ -51,7 +51,7 @@ def test_reliability_is_the_share_of_variance_that_is_no_uncertainty():
 
 
 def test_own_reliability_is_that_of_the_items_alone():
-    """With simple structure, items with d = 0: the information is a² p (1 - p) an item."""
+    """With simple structure and d = 0, an item's information is a² p (1 - p)."""
     drawn = posterior()
     mean = drawn.draws("theta").mean(0)
     chance = expit(1.5 * mean)

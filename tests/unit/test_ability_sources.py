@@ -1,4 +1,4 @@
-"""What explains the ability of subjects: factors ranked, shares, and combinations not run."""
+"""Sources of ability: ranked factors, shares of variance, and combinations not yet run."""
 
 from pathlib import Path
 
@@ -86,7 +86,7 @@ def test_clusters_and_factors_do_not_go_together():
 
 
 def some_draws() -> Posterior:
-    """Return draws in which LLMs, scaffolds, a covariate and the rest make known parts."""
+    """Return draws with known contributions of LLMs, scaffolds, a covariate and the residual."""
     rng, shape = np.random.default_rng(0), (2, 300)
     llm, scaffold = (np.array(x) for x in zip(*PAIRS, strict=True))
     z = np.tile([-1.0, 1.0], 5)
@@ -155,7 +155,7 @@ def test_nothing_is_told_of_abilities_that_nothing_explains(small_run):
 
 @pytest.mark.slow
 def test_planted_skills_are_recovered_by_both_engines():
-    """Six LLMs in four scaffolds: effects within intervals, and engines agree."""
+    """Six LLMs in four scaffolds: intervals contain the effects, and engines agree."""
     rng = np.random.default_rng(3)
     llm, scaffold = rng.normal(0, 0.8, 6), rng.normal(0, 0.5, 4)
     i, j = np.divmod(np.arange(24), 4)

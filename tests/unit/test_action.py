@@ -1,4 +1,4 @@
-"""The GitHub Action: its steps run as a runner would run them."""
+"""The GitHub Action: its steps run as on a runner."""
 
 import os
 import re
@@ -15,7 +15,7 @@ TABLE = "model,item,score\n" + "".join(
 
 
 def script() -> str:
-    """Return what the step called Gate runs."""
+    """Return the script of the step called Gate."""
     body = ACTION.read_text("utf-8").split("      run: |\n")[1]
     return re.sub(r"^ {8}", "", body, flags=re.MULTILINE)
 

@@ -1,4 +1,4 @@
-"""Adaptive testing: beliefs and prospects are those of brute force, and files are read rightly."""
+"""Adaptive testing: beliefs and expected gains match brute force; files are read correctly."""
 
 import time
 from pathlib import Path
@@ -62,7 +62,7 @@ def made_answers(*right: int, log_latency: tuple[float, ...] = ()) -> Answers:
 def brute(items: ItemDraws, answers: Answers, link: str) -> tuple[np.ndarray, np.ndarray]:
     """Return p(answers and lengths, θ | item draw) on a fine grid, shape (draw, θ), and p(right).
 
-    θ and τ are normal together, so lengths are, given θ: by their whole covariance matrix.
+    θ and τ are jointly normal, and so are lengths given θ; their full covariance matrix is used.
     """
     a, d, *floor = (np.asarray(x)[:, :, None] for x in (*items[:2], *items.further))
     p = SHARES[link](a * THETA + d)  # (draw, item, θ)
@@ -127,7 +127,7 @@ def test_lengths_are_used_where_answers_have_them():
 
 @pytest.mark.parametrize("n_trials", [1, 30_000])
 def test_the_grid_follows_the_answers_wherever_they_lead(n_trials):
-    """Thirty thousand trials: the ability is known to a hundredth, and the grid is that fine."""
+    """After thirty thousand trials the ability is known to a hundredth; the grid adapts to it."""
     items = made_items(1)
     answers = Answers(np.arange(2), np.array([1, 1]) * n_trials // 2, *np.full((1, 2), n_trials),
                       np.full(2, np.nan))  # fmt: skip
@@ -198,7 +198,7 @@ def test_guessing_takes_information_from_right_answers():
 
 
 def test_a_grade_takes_off_what_the_best_straight_line_takes():
-    """Sums over abilities, grades and draws of items, of four grades."""
+    """Compare with sums over abilities, four grades and draws of items."""
     items, rng = made_items(), np.random.default_rng(0)
     gaps = tuple(jnp.asarray(rng.uniform(0.8, 2, items.a.shape)) for _ in range(2))
     items = items._replace(further=gaps)
@@ -241,7 +241,7 @@ def test_expected_information_and_variance_are_those_of_brute_force(link):
 
 
 def test_expected_variance_over_lengths_is_nearly_that_of_brute_force():
-    """Over a grid of lengths, too: what the straight line misses is a hundredth of the gain."""
+    """Integrate over a grid of lengths too; the linear approximation loses 1% of the gain."""
     items = made_items(lengths=True)
     answers = made_answers(1, 0, log_latency=(5.5, 6.0))
     belief = believe(items, answers.padded(), link="probit")
@@ -273,7 +273,7 @@ def test_intervals_are_those_of_the_normal():
 
 
 def test_speed_so_far_is_the_normal_s_own():
-    """One item draw, answers that say nothing: θ and τ are normal together."""
+    """With one item draw and uninformative answers, θ and τ are jointly normal."""
     items = made_items(1, lengths=True)
     items = items._replace(a=0 * items.a)
     so_far = ability_so_far(
@@ -366,7 +366,7 @@ def test_draws_are_taken_evenly_from_all_chains(small_run: Run):
 
 
 def test_a_subject_of_the_run_is_placed_where_the_run_placed_it(small_run: Run):
-    """The same answers, but items that knew them already: hardly a difference."""
+    """The items were estimated from the same answers, so results differ only a little."""
     posterior = small_run.posterior
     n = len(posterior.items)
     for i in (0, 7):
@@ -442,7 +442,7 @@ def test_answers_are_taken_by_name():
 
 
 def test_a_large_bank_takes_little_time():
-    """500 items, 200 draws and 41 abilities, compiled: far below the three seconds allowed."""
+    """500 items, 200 draws and 41 abilities, after compilation, stay far below three seconds."""
     rng = np.random.default_rng(0)
     noise = 0.1 * rng.normal(size=(2, 200, 500))
     items = ItemDraws(jnp.asarray(np.exp(noise[0])), jnp.asarray(rng.normal(size=500) + noise[1]))

@@ -1,4 +1,4 @@
-"""A scale of one's own goes through the anchors' means, and through nothing else."""
+"""A custom scale passes through the anchors' means, and changes nothing else."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Anchors stand for their benchmark, whatever the order of its items."""
+"""Anchors represent their benchmark, whatever the order of its items."""
 
 from itertools import combinations
 

@@ -1,4 +1,4 @@
-"""What rankings, checks and pictures make of grades and scores."""
+"""Rankings, checks and figures of grades and scores."""
 
 from dataclasses import replace
 
@@ -39,7 +39,7 @@ each_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def true_draws(kind: str, n_draws: int = 40) -> tuple[Posterior, Responses]:
-    """Return a posterior that knows the truth, and answers that follow it, some missing."""
+    """Return a posterior near the truth, and answers drawn from it, some missing."""
     model, scale = KINDS[kind]
     rng = np.random.default_rng(1)
     truth = {"theta": rng.normal(size=N), "a": np.exp(0.3 * rng.normal(size=J))}

@@ -1,4 +1,4 @@
-"""Results in whatever file people have them: read alike, or refused with the way out."""
+"""Results in any file format are read alike, or refused with advice."""
 
 import io
 import json
@@ -106,7 +106,7 @@ def test_a_folder_of_parquet_files_is_one_table(tmp_path: Path):
 
 
 def excel(*sheets: pd.DataFrame) -> bytes:
-    """Write a workbook with nothing but cells of text and numbers."""
+    """Return a workbook that contains only cells of text and numbers."""
     names = "".join(
         f'<sheet name="s{k}" sheetId="{k}" r:id="r{k}"/>' for k in range(1, len(sheets) + 1)
     )

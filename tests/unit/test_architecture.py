@@ -1,4 +1,4 @@
-"""The house keeps its order: data flow one way, and nothing imports back."""
+"""The package keeps its layers: imports go one way only."""
 
 import ast
 import subprocess
@@ -26,7 +26,7 @@ ROOMS = (
     ("cli", "pytest_plugin", "inspect_plugin"),
     ("__main__",),
 )
-"""From the ground up: a room imports from its own floor and from those before it."""
+"""From the bottom up: a subpackage imports from its own layer and from those before it."""
 FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}
 
 
@@ -56,7 +56,7 @@ def tree(module: str) -> ast.Module:
 
 
 MOST_PARAMETERS = 8
-"""Of a function outside the command line; options travel in a frozen dataclass beyond."""
+"""Most arguments of a function outside the command line; more go into a frozen dataclass."""
 
 
 def test_every_file_lives_in_a_room():

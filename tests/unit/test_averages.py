@@ -81,7 +81,7 @@ def test_most_misplaced_subject_is_named():
     check = replace(full, coverage=0.9)
     assert check.n_misplaced == 4
     assert not check.adequate
-    # s0 is third by accuracy and surely first: two ranks away, as far as s3.
+    # s0 is third by accuracy and credibly first: two ranks away, as far as s3.
     assert check.most_misplaced == "Most misplaced is s0: 3 by accuracy, 1 (1 to 1) by ability."
     assert "misleads for 4 subjects" in check.to_text()
     assert f" {check.most_misplaced} Our rule for the expected error" in check.to_text()
@@ -96,7 +96,7 @@ def test_tied_subjects_hold_all_ranks_of_their_tie(low, high, misplaced):
 
 
 def test_paper_002_shows_in_a_made_up_suite():
-    """One subject was run on easy items only: its average is high, its ability is not."""
+    """One subject answered only easy items: its average is high, its ability is not."""
     rng = np.random.default_rng(0)
     theta = np.array([2.0, 1.0, 0.0, -1.0]) + 0.1 * rng.normal(size=(4000, 4))
     difficulty = np.r_[np.full(5, -2.0), np.full(5, 2.0)] + 0.1 * rng.normal(size=(4000, 10))
@@ -128,7 +128,7 @@ STUDIED_RULE = AverageRule(0.5, 2.0, 10, 10, 100)
 
 
 def test_the_expected_error_is_read_off_the_surface():
-    """S x D is 1 there, so the laws give their scales."""
+    """S x D is 1 in the studied rule, so each law returns its scale."""
     expected = STUDIED_RULE.expected_error
     assert expected == {mask: law.scale for mask, law in ERROR_LAWS.items()}
     assert STUDIED_RULE.to_text() == (

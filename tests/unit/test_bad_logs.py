@@ -55,7 +55,7 @@ HALF = json.dumps(data.lm_eval_row(0, 1)).encode()
 SUMMARIES = {"header.json": json.dumps(data.inspect_header()).encode(), "summaries.json": b"[]"}
 STAMP = data.DATE
 
-# Of each log: how it is written, and words of the sentence.
+# For each log: the function that writes it, and words of the message.
 BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
     "empty": (lm_eval_bytes(b""), "it is empty"),
     "cut short": (lm_eval_bytes(HALF + b"\n" + HALF[:40]), "line 2 is not valid JSON"),

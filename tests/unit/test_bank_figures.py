@@ -1,4 +1,4 @@
-"""Figures of an item bank show what the bank holds, and every name as it is."""
+"""Figures of an item bank show its contents, and show every name literally."""
 
 import numpy as np
 import pytest

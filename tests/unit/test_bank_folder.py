@@ -1,4 +1,4 @@
-"""The folder of an item bank: what it refuses, and that no accident changes it."""
+"""The folder of an item bank: what it refuses, and that no accident damages it."""
 
 import errno
 import hashlib
@@ -36,7 +36,7 @@ from bayesirt.errors import ResponseError
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return the folder of a bank of one step."""
+    """Return the folder of a bank with one step."""
     create_bank_folder(tmp_path / "bank", items_step("maths"), 2)
     return tmp_path / "bank"
 
@@ -121,7 +121,7 @@ def test_what_is_no_bank_is_refused(tmp_path: Path, folder: Path):
 
 
 def sealed(folder: Path, document: dict) -> None:
-    """Write a `bank.json` whose own SHA-256 is right."""
+    """Write a `bank.json` with a valid SHA-256 of itself."""
 
     def text(digest: str) -> bytes:
         return json.dumps(document | {"sha256": digest}).encode()
@@ -264,7 +264,7 @@ def interrupt() -> None:
 
 
 def assert_sound(folder: Path, before: ItemBank, after: ItemBank, *, counts: bool | None) -> None:
-    """Make sure that a step counts or does not, and that the next one can be written."""
+    """Check that a step counts or does not, and that the next one can be written."""
     found = read_bank(folder)
     if counts is None:
         counts = len(found.steps) > len(before.steps)

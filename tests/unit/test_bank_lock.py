@@ -1,4 +1,4 @@
-"""One process writes to an item bank at a time, and one that died is no hindrance."""
+"""One process writes to an item bank at a time, and a process that died does not block it."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ from bayesirt.errors import ResponseError
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return the folder of a bank of one step."""
+    """Return the folder of a bank with one step."""
     create_bank_folder(tmp_path / "bank", items_step("maths"), 2)
     return tmp_path / "bank"
 

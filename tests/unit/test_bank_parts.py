@@ -1,4 +1,4 @@
-"""What a bank's steps are made of: anchors of each benchmark, kept answers, errors by name."""
+"""Parts of a bank's steps: anchors of each benchmark, kept answers, and errors by name."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A review of an item bank: anchors without their cell, benchmarks as wholes, what it says."""
+"""Review of an item bank: anchors with their own cell left out, benchmarks, and the report."""
 
 import jax
 import jax.numpy as jnp
@@ -77,7 +77,7 @@ def test_holm_rejects_step_by_step():
 
 
 def test_expected_answers_are_those_of_a_fit_without_the_cell():
-    """The closed form against as many posteriors as there are anchors."""
+    """Compare the closed form with one refitted posterior per anchor."""
     items = items_of()
     given = Items(jnp.asarray(items.a), jnp.asarray(items.d))
     y, n = (jnp.asarray(x) for x in RECENT[1:])
@@ -97,7 +97,7 @@ def test_expected_answers_are_those_of_a_fit_without_the_cell():
 
 
 def known_abilities(recent: Group, seed: int = 1) -> tuple[Abilities, np.ndarray]:
-    """Return abilities of which nothing is left open."""
+    """Return abilities that are known exactly."""
     theta = np.random.default_rng(seed).normal(size=(len(recent.subjects), N_ABILITIES))
     shape = (len(theta), N_ABILITIES, N_ABILITIES)
     return Abilities(jnp.asarray(theta), jnp.full(shape, 1e-12) * jnp.eye(N_ABILITIES)), theta
@@ -125,7 +125,7 @@ def test_of_known_abilities_and_items_numbers_right_are_sums_of_binomials(trials
 
 
 def test_errors_of_items_are_shared_by_all_subjects():
-    """Tails against a plain average over draws of the item."""
+    """Compare tail probabilities with a plain average over draws of the item."""
     abilities, theta = known_abilities(RECENT)
     items = items_of(0.4)
     table = anchor_drift(groups_of(error=0.4), abilities).set_index("item")
@@ -135,7 +135,7 @@ def test_errors_of_items_are_shared_by_all_subjects():
         p = expit(theta @ (items.a[j] + off[:, :-1]).T + items.d[j] + off[:, -1]).T
         right = (rng.random((50, *p.shape)) < p).sum(2)
         s = RECENT.successes[:, j].sum()
-        error = 4 * np.sqrt(0.25 / n_draws)  # 6 in 100,000, were draws all that differ
+        error = 4 * np.sqrt(0.25 / n_draws)  # fails 6 times in 100,000 by Monte Carlo error alone
         row = table.loc[items.names[j]]
         assert row["p_better"] == pytest.approx((right >= s).mean(), abs=error)
         assert row["p_worse"] == pytest.approx((right <= s).mean(), abs=error)
@@ -228,7 +228,7 @@ def test_benchmarks_that_cannot_be_compared_are_not(kept: str):
 def bank_of(
     recent: Group | None = RECENT, *, d: float = 0.0, figures: dict[str, float] | None = None
 ) -> ItemBank:
-    """Return a bank of two benchmarks and one that was added, with an item that is no anchor."""
+    """Return a bank of two benchmarks and an added one, each with an item that is not an anchor."""
     items = items_of()
     items = KnownItems(items.names, items.a, items.d + d, items.covariance)
 

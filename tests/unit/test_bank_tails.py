@@ -1,4 +1,4 @@
-"""Numbers of right answers: tails against all that can happen, and against each other."""
+"""Tails of numbers of correct answers, compared with enumeration and with each other."""
 
 from itertools import product
 from typing import NamedTuple
@@ -17,14 +17,14 @@ _SADDLE = jax.jit(saddle_tail)
 
 
 class Distribution(NamedTuple):
-    """How many answers are right, by adding up everything that can happen."""
+    """Distribution of the number of correct answers, by enumeration."""
 
     cells: ExpectedAnswers
     at_least: np.ndarray
 
 
 def enumerated(n: np.ndarray, eta: np.ndarray, shares: np.ndarray) -> Distribution:
-    """Return the probability of at least s right answers, for each s in a column of its own."""
+    """Return the probability of at least s correct answers, with one column for each s."""
     found = np.zeros(n.sum() + 1)
     per_cell = [
         sum(r * binom.pmf(np.arange(m + 1), m, expit(e)) for r, e in zip(shares, own, strict=True))

@@ -98,7 +98,7 @@ def along_a_line(key: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
 @pytest.mark.statistical
 @pytest.mark.parametrize(("move", "least"), [(newton, 0.5), (along_a_line, 0.8)])
 def test_a_move_leaves_its_distribution_as_it_is(move, least):
-    """Exact draws stay exact draws: a right move fails with a new key once in 10^6."""
+    """Exact draws stay exact draws; a correct move fails with a new key once in 10^6."""
     x = jnp.asarray(loggamma.rvs(SHAPE, size=MEMBERS, random_state=1))
     moved, accepted = jax.jit(move)(jax.random.key(2), x)
     assert least < float(accepted.mean()) < 1
@@ -112,7 +112,7 @@ def test_a_move_leaves_its_distribution_as_it_is(move, least):
 
 @pytest.mark.statistical
 def test_a_quadratic_density_is_drawn_exactly_from_anywhere():
-    """A right draw fails with a new key once in 10^6."""
+    """A correct draw fails with a new key once in 10^6."""
     draws = normal_draw(
         jax.random.key(1), lambda t: -2 * (t - 3) ** 2, jnp.linspace(-9, 9, MEMBERS)
     )
@@ -234,7 +234,7 @@ def test_a_precision_goes_towards_another_as_far_as_it_stays_one():
 
 
 def test_subjects_far_out_in_a_tail_find_back():
-    """Below steep items a wrong answer tells nothing: Newton's step leads beyond the mode."""
+    """Far below steep items wrong answers tell little, so Newton's step overshoots the mode."""
     a, d = jnp.full(40, 4.0), jnp.linspace(3, 5, 40)
     right = np.zeros((200, 40), int)
     right[:, -2:] = 1

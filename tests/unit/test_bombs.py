@@ -1,4 +1,4 @@
-"""What would unpack to gigabytes is refused with little memory."""
+"""Files that would unpack to gigabytes are refused without using much memory."""
 
 import json
 import sys

@@ -1,7 +1,7 @@
-"""The calibration study passes a right engine, and catches and names wrong ones.
+"""The calibration study passes a correct engine, and catches and names wrong ones.
 
-The right engine draws from the exact posterior of 3 x 2 responses, by rejection: a prior draw is
-kept with the probability that it gives to the responses.
+The correct engine draws from the exact posterior of 3 x 2 responses by rejection: a prior draw is
+accepted with probability equal to its likelihood.
 """
 
 import warnings
@@ -45,7 +45,7 @@ N_DRAWS = 999
 
 
 def exact_draws(responses: Responses, key: Array) -> dict[str, np.ndarray]:
-    """Draw from the posterior under the default priors, written anew in NumPy."""
+    """Draw from the posterior under the default priors, reimplemented in NumPy."""
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
     successes, _ = responses.cells.matrices()
     n_subjects, n_items = successes.shape
@@ -65,7 +65,7 @@ def exact_draws(responses: Responses, key: Array) -> dict[str, np.ndarray]:
 
 
 def distorted(factor: float = 1.0, shift: float = 0.0) -> Engine:
-    """Return an engine whose draws lie too near or too far, or beside, in posterior sd."""
+    """Return an engine whose draws are rescaled, or shifted by `shift` posterior sd."""
 
     def engine(responses: Responses, key: Array) -> Posterior:
         draws = exact_draws(responses, key)
@@ -96,7 +96,7 @@ def study() -> CalibrationStudy:
 
 @pytest.mark.slow
 def test_a_right_engine_is_calibrated_in_everything(study: CalibrationStudy):
-    """With another key it would fail twice in a million."""
+    """Fails with another key twice in a million."""
     runs = study.replications[study.replications["engine"] == "right"]
     own = calibration_found(runs, replace(study.design, false_alarm=FALSE_ALARM))
     print(own.to_text())
@@ -123,7 +123,7 @@ def test_wrong_engines_are_caught_and_named(study: CalibrationStudy, engine: str
 
 @pytest.mark.parametrize(("n", "kept"), [(200, 99), (30, 99), (50, 9)])
 def test_uniform_ranks_stay_inside_the_envelope_as_often_as_it_says(n: int, kept: int):
-    """The share of 20,000 simulations lies within 5 of its standard errors."""
+    """The share among 20,000 simulations is within 5 standard errors."""
     envelope = simultaneous_envelope(n, kept, 0.95)
     ranks = np.random.default_rng(0).integers(0, kept + 1, (20_000, n))
     of_rank = np.zeros((len(ranks), kept + 1), int)
@@ -137,7 +137,7 @@ def test_uniform_ranks_stay_inside_the_envelope_as_often_as_it_says(n: int, kept
 
 
 def all_ranks(n: int, kept: int) -> np.ndarray:
-    """Return every outcome that n ranks can have, all equally probable."""
+    """Return all possible outcomes of n ranks, which are equally probable."""
     return np.array(list(product(range(kept + 1), repeat=n)))
 
 
@@ -256,7 +256,7 @@ def test_rasch_has_no_discriminations_to_study():
 
 
 def said_of(study: CalibrationStudy, what: str) -> tuple[float, str]:
-    """Return a claim's figure, and what the first of the runs that it counts says."""
+    """Return a claim's figure, and what its verdict says of the first run that it counts."""
     claim = study.claims[study.claims["claim"].str.endswith(what)].iloc[0]
     return claim["here"], claim["verdict"].split(": ")[1]
 
@@ -303,7 +303,7 @@ def few_draws(responses: Responses, key: Array) -> Posterior:
 
 
 def made_rows(covered: list[int], members: list[int], **cell) -> pd.DataFrame:
-    """Return rows in which a group's 90% intervals cover so many of so many."""
+    """Return rows in which a group's 90% intervals cover `covered` of `members`."""
     place = {"engine": "e", "n_subjects": 9, "n_items": 9} | cell
     rows = []
     for own, n in zip(covered, members, strict=True):
@@ -370,7 +370,7 @@ def made_ranks(ranks: np.ndarray) -> pd.DataFrame:
     ],
 )
 def test_verdicts_on_truths_so_far_from_their_posteriors(centre, spread, verdict):
-    """The truth lies at quantiles of N(centre, spread) of a posterior that claims N(0, 1)."""
+    """Truths are quantiles of N(centre, spread), while the posterior claims N(0, 1)."""
     z = centre + spread * norm.ppf((np.arange(200) + 0.5) / 200)
     table = rank_table(made_ranks((norm.cdf(z) * 100).astype(int).clip(0, 99)), 99, 1e-3)
     assert table["verdict"].tolist() == [verdict]

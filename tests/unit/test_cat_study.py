@@ -1,6 +1,6 @@
-"""The adaptive-testing study draws what it says, lets tests run as they should, counts rightly.
+"""The adaptive-testing study simulates as specified, runs tests and counts correctly.
 
-Calibration plays no part in most of it: items that are known nearly stand in for calibrated ones.
+Most tests use items with small errors instead of calibrated ones.
 """
 
 from dataclasses import replace
@@ -83,7 +83,7 @@ def test_a_test_asks_no_item_twice_and_stops_at_its_length(monkeypatch: pytest.M
 
 
 def made_track() -> tuple[Track, Subjects]:
-    """Two subjects, three numbers of answers."""
+    """Return the track of two subjects after 0, 1 and 2 answers."""
     mean = np.array([[0.0, 0.0], [0.5, 0.5], [1.0, 0.0]])
     half = np.array([[2.0, 2.0], [0.4, 1.0], [1.5, 0.4]])
     subjects = Subjects(np.array([1.0, 0.2]), np.zeros((2, 4), int), np.zeros((2, 4)))
@@ -98,7 +98,7 @@ def test_tests_are_measured_by_hand():
     np.testing.assert_allclose(rows["squared_error_sd"][0], np.std([1.0, 0.04], ddof=1))
     np.testing.assert_allclose(rows["width"], [4, 1.4, 1.9])
     np.testing.assert_allclose(rows["covered"], [1, 0.5, 1])
-    # The first stops after one answer, when .5 ± .4 does not hold 1; the second after two.
+    # The first stops after one answer, when .5 ± .4 does not contain 1; the second after two.
     np.testing.assert_allclose(rows["stopped_1"], [0, 0.5, 1])
     np.testing.assert_allclose(rows["held_1"], [0, 0, 0.5])
     np.testing.assert_allclose(rows["stopped_0.5"], 0)

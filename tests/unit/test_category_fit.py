@@ -1,4 +1,4 @@
-"""How often items get each grade: by hand, where the model holds, and where it does not."""
+"""Frequencies of each grade: by hand, where the model holds, and where it does not."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ each_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def known(kind: str, change: np.ndarray | None = None, *, n_draws: int = 20) -> Posterior:
-    """Return draws of the truth, and its answers; a change replaces those to the first item."""
+    """Return draws of the truth with its answers; `change` replaces answers to the first item."""
     model, scale = KINDS[kind]
     rng = np.random.default_rng(3)
     truth = {"theta": rng.normal(size=N), "a": np.exp(0.3 * rng.normal(size=J))}
@@ -82,7 +82,7 @@ def test_an_item_that_keeps_to_the_ends_misfits(kind):
     table = category_fit(posterior)
     listed = misfitting(table)
     assert listed["item"].iloc[0] == "item 1"
-    assert listed["item"].nunique() <= 2  # one false one is not more than q allows
+    assert listed["item"].nunique() <= 2  # q allows one false alarm
     assert listed["p"].is_monotonic_increasing
     said = categories_in_words(table, posterior.answers)
     assert ("20 items grades" if kind == "graded" else "20 items scores of 0 or 10") in said

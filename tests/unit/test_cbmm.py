@@ -1,4 +1,4 @@
-"""cBMM against Algorithm 1 as printed, and what both steps promise."""
+"""cBMM against Algorithm 1 as published, and guarantees of both steps."""
 
 import jax
 import jax.numpy as jnp
@@ -136,7 +136,7 @@ def test_gradient_is_zero_at_the_optimum(responses, step):
 
 
 def passes_to(step: str, responses: Responses, start: tuple, target: float) -> int:
-    """Return the passes over the data until the loss is at most the target."""
+    """Return the number of passes over the data until the loss is at most the target."""
     init, advance = {"mm": (init_mm, mm_step), "newton": (init_newton, newton_step)}[step]
     layout, prior = layout_of(responses), WeakPrior()
     state = init(layout, LOGIT, prior, tuple(map(jnp.asarray, start)))
@@ -148,7 +148,7 @@ def passes_to(step: str, responses: Responses, start: tuple, target: float) -> i
 
 
 def compare_passes(responses: Responses, start: tuple) -> tuple[int, int]:
-    """Return the passes of MM and of Newton until 1e-6 above the least loss."""
+    """Return the passes of MM and of Newton until the loss is within 1e-6 of the minimum."""
     target = fit_cbmm(responses, tol=1e-14).trace[-1] * (1 + 1e-6)
     mm, newton = (passes_to(step, responses, start, target) for step in ("mm", "newton"))
     print(f"passes to within 1e-6 of the optimum: mm {mm}, newton {newton}")
@@ -244,7 +244,7 @@ def test_loop_stops_when_the_change_is_small():
 
 @pytest.fixture(scope="module")
 def large() -> Responses:
-    """Return more cells than one block of rows holds, of which some are missing."""
+    """Return more cells than fit into one block of rows, some of them missing."""
     y = simulate(1061, 1000, seed=2)[0].cells.matrices()[0]
     trials = (np.random.default_rng(3).uniform(size=y.shape) < 0.97).astype(int)
     return Responses.from_arrays(trials * y, trials)
@@ -287,7 +287,7 @@ def test_a_coarse_beginning_that_does_not_converge_says_so(large):
 
 @pytest.mark.slow
 def test_a_million_cells_in_32_bits_from_a_wild_start_stay_numbers(large):
-    """A plain float32 version overflows here: exp(η) of a random start, and sums of a million."""
+    """A naive float32 version overflows here, in exp(η) of a random start and in large sums."""
     with in_32_bits():
         start = [20 * np.asarray(x, np.float32) for x in random_start(large)]
         fit = fit_cbmm(large, start=tuple(start))

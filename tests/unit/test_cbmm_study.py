@@ -1,4 +1,4 @@
-"""The cBMM study simulates what it says, measures rightly and says what it found."""
+"""The cBMM study simulates as specified, measures correctly and reports its findings."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -144,7 +144,7 @@ def made_fit(theta, a, d, point: PointEstimate) -> Fit:
 
 
 def test_a_fit_is_measured_by_hand(small: Responses):
-    """One slope is 0 in truth and wrongly 0.5; another is 1 and wrongly 0."""
+    """One true slope is 0 and estimated as 0.5; another is 1 and estimated as 0."""
     responses = Responses.from_arrays([[0, 1, 0], [1, 1, 0]])
     truth = Suite(np.array([-1.0, 1.0]), np.array([1.0, 0.0, 1.0]), np.zeros(3), 1.0, responses)
     point = fit_timed("newton", small, key=jax.random.key(0)).point
@@ -177,7 +177,7 @@ def test_mml_is_left_out_where_it_would_take_too_long():
 
 
 def test_temperature_is_a_matter_of_scale(small: Responses):
-    """With σ = 2 the same responses have twice the a and d, whatever the method."""
+    """With σ = 2 the same responses give twice the a and d, for any method."""
     for name in ("newton", "mml", "joint_map"):
         one, two = (fit_timed(name, small, key=jax.random.key(0), temperature=t) for t in (1, 2))
         np.testing.assert_allclose(two.a, 2 * one.a, rtol=1e-3)
@@ -202,12 +202,12 @@ def made_rows(method: str, sparsity: float, **columns: list[float]) -> pd.DataFr
 
 
 def test_redundant_items_are_counted_by_hand():
-    """Of 10 items 4 are nil; 2 and 4 are declared, of which 1 and 3 rightly."""
+    """Of 10 items 4 are uninformative; 2 and 4 are declared, of which 1 and 3 correctly."""
     rows = made_rows("mm", 0.4, zeros=[2, 4], zeros_right=[1, 3])
     own = redundancy_table(rows).set_index("rule").loc["mm: a = 0"]
     assert (own["precision"], own["recall"], own["declared"]) == (4 / 6, 0.5, 3)
     assert own["false_share"] == pytest.approx((1 / 2 + 1 / 4) / 2)
-    # Kept are 8 + 6 items; of the 12 that discriminate 10 are kept.
+    # 8 + 6 items are kept; of the 12 that discriminate, 10 are kept.
     assert (own["paper_recall"], own["paper_precision"]) == pytest.approx((10 / 12, 10 / 14))
     assert own["holds"] == "no bound"
 

@@ -1,4 +1,4 @@
-"""Chains in blocks: saved, killed, interrupted, resumed. The kernel is one of known steps."""
+"""Chains in blocks are saved, killed, interrupted and resumed, with a kernel of known steps."""
 
 from dataclasses import dataclass
 
@@ -41,7 +41,7 @@ def run(progress=None, checkpoint=None, **length):
 
 
 class KilledError(Exception):
-    """Stands for the end of the process."""
+    """Simulated end of the process."""
 
 
 def stop_after(steps, error):
@@ -69,7 +69,7 @@ def test_draws_are_those_of_a_plain_loop(thinning):
 
 
 def nth_time(n):
-    """Say enough when asked for the nth time of all draws."""
+    """Return a stopping rule that is satisfied when asked for the nth time with steps done."""
     asked = []
 
     def enough(samples, steps):
@@ -169,7 +169,7 @@ def test_killed_chains_go_on_as_if_nothing_had_been(steps, tmp_path):
 
 
 def test_kill_between_draws_and_state_loses_nothing(tmp_path, monkeypatch):
-    """The block of draws is written, the state that counts it is not."""
+    """The block of draws is written, but the state that counts it is not."""
     checkpoint = Checkpoint(tmp_path, "same")
     real = Checkpoint._write
 

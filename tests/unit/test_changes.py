@@ -1,4 +1,4 @@
-"""What results hold that an earlier run had not seen, counted by hand."""
+"""Changes of results since an earlier run, counted by hand."""
 
 from collections.abc import Mapping
 
@@ -41,8 +41,8 @@ def test_the_same_answers_in_another_order_are_no_change(earlier: Posterior):
 def test_every_kind_of_change_is_counted(earlier: Posterior):
     now = {
         "d": {"s": 1, "p": 0},  # a subject and an item are new
-        "b": {"p": 0, "q": 1, "r": 1},  # one answer is another, one is new
-        "a": {"p": 1, "r": 1},  # one is gone; c is gone whole
+        "b": {"p": 0, "q": 1, "r": 1},  # one answer changed, one is new
+        "a": {"p": 1, "r": 1},  # one answer was removed; c was removed completely
         "e": {"q": 1, "r": 0},
     }
     found = changes_since(earlier, responses_of(now))

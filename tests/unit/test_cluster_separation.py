@@ -1,4 +1,4 @@
-"""What tells clusters apart: items shrink what is not known of subjects, subjects also the rest."""
+"""Separation of clusters: more items shrink subjects' uncertainty, more subjects also the rest."""
 
 from dataclasses import replace
 from math import inf, isinf
@@ -26,7 +26,7 @@ SIZES = (4, 4, 2)
 
 
 def posterior_of(means: list[float], sd: float) -> Posterior:
-    """Return draws of three clusters, of exact means and spread; subjects lie near 0."""
+    """Return draws of three clusters with exact means and spread; subjects lie near 0."""
     grid = norm.ppf((np.arange(SAMPLES) + 0.5) / SAMPLES)
     rng = np.random.default_rng(2)
     gamma = np.stack([m + sd * rng.permutation(grid) / grid.std() for m in means], 1)
@@ -41,7 +41,7 @@ def posterior_of(means: list[float], sd: float) -> Posterior:
 
 
 def variance(items: float, n_subjects: float) -> float:
-    """Return that of γ given answers: each item tells a² p (1 - p) = 1 of a subject at 0."""
+    """Return the variance of γ given answers: an item's information on a subject at 0 is 1."""
     return 1 / (1 / ICC + n_subjects / (1 - ICC + 1 / items))
 
 

@@ -1,4 +1,4 @@
-"""Clusters of subjects: where they are read from, what is assumed of them, and their ranking."""
+"""Clusters of subjects: how they are read, their prior, and their ranking."""
 
 from dataclasses import replace
 from functools import partial
@@ -58,7 +58,7 @@ def test_prior_is_the_models():
 
 
 def test_a_share_far_from_its_mode_comes_back():
-    """What the density is about a place far below says too little of where its mode lies."""
+    """Far below the mode, the local density tells too little about where the mode is."""
     rng = np.random.default_rng(0)
     codes = tuple(int(k) for k in np.repeat(np.arange(70), 2))
     values = jnp.asarray(np.repeat(rng.normal(0, 0.87, 70), 2) + rng.normal(0, 0.5, 140))
@@ -85,7 +85,7 @@ def test_share_is_what_remains_when_clusters_are_integrated_out():
 
     @jax.jit
     def integrated(icc):
-        """Return log p(θ | κ), one cluster's ability after another on a grid."""
+        """Return log p(θ | κ), with each cluster's ability integrated out on a grid."""
         grid = jnp.tile(jnp.asarray(nodes)[:, None], 3)
         each = jax.vmap(lambda g: jnp.stack([_of_cluster(theta, g, icc, c) for c in range(3)]))
         return jax.scipy.special.logsumexp(each(grid), 0).sum()
@@ -98,7 +98,7 @@ def test_share_is_what_remains_when_clusters_are_integrated_out():
 
 
 def _of_cluster(theta, gamma, icc, cluster):
-    """Return the part of log p(γ, θ | κ) that one cluster has."""
+    """Return one cluster's contribution to log p(γ, θ | κ)."""
     spread = jnp.sqrt(1 - icc)
     own = np.flatnonzero(np.array(CODES) == cluster)
     of_own = jax.scipy.stats.norm.logpdf(theta[own], gamma[cluster], spread).sum()
@@ -217,7 +217,7 @@ def test_clusters_that_cannot_be_used_are_refused():
 
 @pytest.fixture(scope="module")
 def posterior() -> Posterior:
-    """Return the stored draws of ten LLMs of three runs each, too few to be sound."""
+    """Return the stored draws of ten LLMs with three runs each, too few draws to be sound."""
     return Posterior.load(Path(__file__).parents[1] / "stored" / "clustered" / "posterior.nc")
 
 

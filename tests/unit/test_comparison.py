@@ -11,7 +11,7 @@ from bayesirt.posterior import Posterior
 
 SUCCESSES = np.array([[1, 1, 1, 1, 1, 1], [1, 0, 1, 0, 1, 0], [0, 0, 1, 0, 0, 0]])
 RESPONSES = Responses.from_arrays(SUCCESSES)
-# Two draws; in each, θ has its own location and scale, and η stays what it is.
+# Two draws; θ has a different location and scale in each, and η is the same.
 STANDARD = np.array([[1.2, 0.1, -1.3], [1.3, -0.2, -1.1]])
 STANDARD = (STANDARD - STANDARD.mean(1, keepdims=True)) / STANDARD.std(1, keepdims=True)
 SLOPES = np.array([[1.0, 1.0, 0.5, 2.0, 1.0, 1.0], [1.2, 0.8, 0.7, 1.0, 1.0, 1.4]])
@@ -21,7 +21,7 @@ SHIFT, SCALE = np.array([[5.0], [-2.0]]), np.array([[2.0], [0.5]])
 
 @pytest.fixture(autouse=True)
 def few_are_standardised(monkeypatch):
-    """Three subjects, so that it can be worked out by hand; as few are only centred else."""
+    """Standardise even three subjects, so that results can be worked out by hand."""
     monkeypatch.setattr("bayesirt.posterior.FEW_TO_STANDARDISE", 3)
 
 
@@ -66,7 +66,7 @@ def test_both_sides_are_compared_on_one_scale():
 
 
 def test_estimates_of_any_scale_are_compared_on_the_one_that_is_reported():
-    """θ + 3 and 2 θ say the same, with the items moved against them."""
+    """θ + 3 and 2 θ, with items adjusted, are the same estimate."""
     theta, a, d = POINT["theta"], POINT["a"], POINT["d"]
     moved = made_point(2 * theta + 3, a / 2, d - 1.5 * a, scale="population")
     of_one, of_other = (compare_estimates(p, made_posterior()) for p in (POINT, moved))

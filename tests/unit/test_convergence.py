@@ -1,4 +1,4 @@
-"""R-hat and effective draws are ArviZ's, of many quantities at once."""
+"""R-hat and effective draws equal ArviZ's, for many quantities at once."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ AXES = {"chain_axis": 0, "draw_axis": 1}
 
 
 def autoregressive(rho: float, n_draws: int = 1001) -> np.ndarray:
-    """Return draws of 4 chains and 70 quantities: more than one batch of long ones."""
+    """Return long chains of 70 quantities, which are more than one batch."""
     draws = np.random.default_rng(0).normal(size=(4, n_draws, 70))
     for t in range(1, n_draws):
         draws[:, t] += rho * draws[:, t - 1]
@@ -31,7 +31,7 @@ CASES = {
 def test_it_says_what_arviz_says(name: str):
     draws, found = CASES[name], convergence(CASES[name])
     np.testing.assert_allclose(found.r_hat, array_stats.rhat(draws, **AXES), rtol=1e-12)
-    # The sums of autocorrelations end a term apart.
+    # The sums of autocorrelations stop one term apart.
     bulk = array_stats.ess(draws, method="bulk", **AXES)
     np.testing.assert_allclose(found.ess_bulk, bulk, rtol=0.05)
     tail = array_stats.ess(draws, method="tail", prob=(0.05, 0.95), **AXES)

@@ -1,4 +1,4 @@
-"""Coordinates around point estimates that have little to say; oracle tests hold the rest."""
+"""Coordinates around uninformative point estimates; oracle tests cover the rest."""
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +26,7 @@ def test_density_has_a_gradient_where_the_estimate_rests_on_its_prior(priors, y)
 
 
 def test_curvature_is_about_one_along_every_coordinate(small):
-    """All axes of the curvature but four, of hyperparameters, have deviations from 1/2 to 2."""
+    """All axes of the curvature have sds from 1/2 to 2, except four of hyperparameters."""
     target = posterior_target(small, fit_cbmm(small), TwoPL())
     gradient = jax.jit(jax.vmap(jax.grad(target.potential)))
     steps = 1e-4 * jnp.eye(target.size)

@@ -1,4 +1,4 @@
-"""Costs of subjects: where they are read from, what is kept of them, and where they are shown."""
+"""Costs of subjects: how they are read, what is kept, and where they are shown."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -96,7 +96,7 @@ def test_costs_for_other_subjects_are_refused():
 
 @pytest.fixture(scope="module")
 def run(small: Responses, small_run: Run) -> Run:
-    """Return the short run as it is with costs, of which one is not known and one is 0."""
+    """Return the small run with costs, one of them unknown and one 0."""
     costs = np.random.default_rng(0).lognormal(size=30)
     costs[[4, 7]] = np.nan, 0
     drawn = small_run.posterior

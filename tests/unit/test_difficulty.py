@@ -1,4 +1,4 @@
-"""What explains the difficulty of items: formulas, facets, tables of items, and what they told."""
+"""Explanations of item difficulty: formulas, facets, tables of items, and reported sources."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -42,7 +42,7 @@ def test_covariates_are_standardised_and_levels_are_found():
     assert slope.name == "log(minutes)"
     assert slope.centre == pytest.approx(np.log(1000) / 2)
     assert design.z[:, 0] * slope.spread + slope.centre == pytest.approx(np.log(ITEMS["minutes"]))
-    assert [x.name for x in levels] == ["level[low]", "level[mid]"]  # beside the first, high
+    assert [x.name for x in levels] == ["level[low]", "level[mid]"]  # relative to high
     assert [(x.name, x.levels) for x in design.factors] == [
         ("judge", Clusters(("x", "y"), (0, 1, 0, 1)))
     ]
@@ -192,7 +192,7 @@ def test_models_and_engines_that_cannot_explain_say_so():
     "model", [TwoPL(), ThreePL(), Repeats(), Graded(n=3), Continuous(), Normal()], ids=str
 )
 def test_every_model_of_one_ability_explains_difficulty_and_ability(model):
-    """Its text, traced: the centre of intercepts and of abilities is what the design makes it."""
+    """In the traced model, the centres of intercepts and abilities follow from the design."""
     design = design_of("log(minutes) + (1|judge)", ITEMS)
     skills = design_of("(1|level)", ITEMS, "subject")
     found = trace(seed(model.parameters, 0)).get_trace(4, 4, design=design, skills=skills)
@@ -205,7 +205,7 @@ def test_every_model_of_one_ability_explains_difficulty_and_ability(model):
 
 
 def some_draws() -> Posterior:
-    """Return draws in which judges, minutes and the rest make known parts of difficulty."""
+    """Return draws with known contributions of judges, minutes and the residual to difficulty."""
     rng, shape = np.random.default_rng(0), (2, 400)
     z, judge = np.repeat([-1.0, 1.0], 10), np.tile([0, 1], 10)
     effect = np.array([0.5, -0.5]) + 0.1 * rng.normal(size=(*shape, 1))
@@ -234,11 +234,11 @@ def some_draws() -> Posterior:
 def test_what_explains_difficulty_is_told():
     found = difficulty_sources(some_draws())
     slope = found.slopes.iloc[0]
-    assert slope["slope"] == pytest.approx(0.4, abs=0.01)  # in the covariate's own unit
+    assert slope["slope"] == pytest.approx(0.4, abs=0.01)  # in the covariate's original unit
     assert slope["low"] < 0.4 < slope["high"]
     effects = found.of_factor("judge")
     assert effects["level"].to_list() == ["ann", "bob"]
-    assert effects["effect"].to_list() == pytest.approx([0.5, -0.5])  # against their mean
+    assert effects["effect"].to_list() == pytest.approx([0.5, -0.5])  # centred at their mean
     assert effects["n_items"].to_list() == [10, 10]
     z = np.repeat([-1.0, 1.0], 10)
     neutral = 1 - 0.8 * z + np.tile([0.4, 0.4, -0.4, -0.4], 5)
@@ -279,7 +279,7 @@ def test_nothing_is_told_of_a_posterior_that_explains_nothing(small_run):
 
 @pytest.mark.slow
 def test_planted_severities_are_recovered_by_both_engines():
-    """Four judges of 30 questions: severities within their intervals, and engines agree."""
+    """Four judges of 30 questions: intervals contain their severities, and engines agree."""
     rng = np.random.default_rng(0)
     severity, questions, minutes = np.array([-1.0, -0.2, 0.3, 0.9]), rng.normal(size=(2, 30)), 0.8
     q, k = np.divmod(np.arange(120), 4)

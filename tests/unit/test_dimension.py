@@ -1,4 +1,4 @@
-"""How many abilities: one of one, two of two, and predictions as good as they say."""
+"""Number of abilities: one or two are recognised, and log scores of predictions are correct."""
 
 import jax
 import numpy as np
@@ -15,7 +15,7 @@ KEY = jax.random.key(0)
 
 
 def clusters(n_subjects: int = 200, n_items: int = 40) -> Simulated:
-    """Draw two kinds of items, each of which needs its own ability."""
+    """Draw items of two kinds, each of which needs a different ability."""
     data = simulated(n_subjects, n_items, 2, seed=3)
     a = np.where(np.arange(n_items)[:, None] % 2 == np.arange(2), 1.3, 0)
     p = 1 / (1 + np.exp(-(data.theta @ a.T + data.d)))
@@ -44,7 +44,7 @@ def test_two_abilities_are_found():
     truth = (y * data.eta - np.logaddexp(0, data.eta)).sum()
     best = table.loc[2, "log_score"]
     assert best < truth
-    assert best == pytest.approx(truth, rel=0.07)  # what 400 abilities and 120 slopes cost
+    assert best == pytest.approx(truth, rel=0.07)  # 400 abilities and 120 slopes cost this
     assert "2 abilities" in choice.to_text()
 
 
@@ -61,7 +61,7 @@ def test_the_smallest_within_a_standard_error_is_chosen():
 
 
 def test_log_score_is_the_integral():
-    """Against a plain average over draws of ability and item."""
+    """Compare with a plain average over draws of ability and item."""
     rng = np.random.default_rng(0)
     item_root, root = np.tril(rng.normal(size=(3, 3))) / 3, np.tril(rng.normal(size=(2, 2))) / 2
     mean, both = rng.normal(size=2), rng.normal(size=3)

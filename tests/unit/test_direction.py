@@ -6,7 +6,7 @@ from bayesirt.checks.fit.direction import check_direction
 
 
 def _seen(n_subjects, n_items, spread, backwards, seed):
-    """Return the direction of answers, with abilities as they are in truth."""
+    """Return the direction of answers, given the true abilities."""
     rng = np.random.default_rng(seed)
     theta = spread * rng.normal(size=n_subjects)
     sign = np.where(np.arange(n_items) < backwards * n_items, -1, 1)
@@ -19,7 +19,7 @@ def _seen(n_subjects, n_items, spread, backwards, seed):
 
 @pytest.mark.parametrize(("size", "spread"), [((12, 30), 1.0), ((20, 40), 0.5), ((50, 50), 0.3)])
 def test_items_of_one_ability_are_hardly_ever_said_to_point_both_ways(size, spread):
-    """With 60 tables each, so many as 9 alarms have a probability below 1e-6 at a rate of 1%."""
+    """At an alarm rate of 1%, 9 or more alarms among 60 tables have a probability below 1e-6."""
     alarms = sum(_seen(*size, spread, 0, seed).negative > 0.25 for seed in range(60))
     assert alarms < 9
 

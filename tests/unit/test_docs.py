@@ -1,4 +1,4 @@
-"""The documentation names everything that is exported, once."""
+"""The documentation names every exported object once."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Chains that go on from an earlier posterior start where it was."""
+"""Chains that continue an earlier posterior start at its means."""
 
 from dataclasses import replace
 
@@ -58,7 +58,7 @@ def test_known_ones_are_where_the_posterior_was():
     ):
         found = start.parameters[name].sel({dim: names})
         np.testing.assert_allclose(found, earlier[name].mean((0, 1)), rtol=1e-12)
-    np.testing.assert_array_equal(point["theta"], THETA)  # what was given stays
+    np.testing.assert_array_equal(point["theta"], THETA)  # the input is unchanged
 
 
 @pytest.mark.parametrize("known", ["one subject", "equal subjects"])

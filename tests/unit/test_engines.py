@@ -1,4 +1,4 @@
-"""The choice of an engine, and what every engine's posterior promises."""
+"""The choice of an engine, and the contract of every engine's posterior."""
 
 from dataclasses import replace
 
@@ -50,7 +50,7 @@ def test_auto_says_which_engine_and_why(small, monkeypatch):
 
 
 def test_budget_ends_chains_when_abilities_have_converged():
-    """Abilities on the scale that is reported: their level may wander."""
+    """Abilities are judged on the reported scale, so their level may drift."""
     rng = np.random.default_rng(0)
     theta = rng.normal(size=(4, 500, 30))
     level = np.cumsum(rng.normal(size=(4, 500, 1)), axis=1)
@@ -62,7 +62,7 @@ def test_budget_ends_chains_when_abilities_have_converged():
     assert not converged({"theta": apart})
     assert not within(60.0, 4, dict)({"theta": apart}, 4)
     assert within(1e-9, 4, dict)({"theta": apart}, 4)
-    assert within(60.0, 4, dict)({"theta": apart[:, :20]}, 4)  # too few to converge
+    assert within(60.0, 4, dict)({"theta": apart[:, :20]}, 4)  # too few draws to count as converged
     slope = {"theta": theta, "mu_a": level[..., 0]}
     assert within(1e-9, 4, dict)(slope, 4)
     assert not within(1e-9, 4, dict)(slope, 2)

@@ -1,4 +1,4 @@
-"""The embedded example is small, and its script makes it again byte for byte."""
+"""The embedded example is small, and its script reproduces it byte for byte."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The ranking in other documents: the same numbers, and names that are only names."""
+"""Exported rankings contain the same numbers, and names as plain text."""
 
 import json
 import re

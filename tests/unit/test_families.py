@@ -1,4 +1,4 @@
-"""What every family promises."""
+"""Contract of every family."""
 
 import math
 

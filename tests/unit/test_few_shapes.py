@@ -1,4 +1,4 @@
-"""Tables that are filled up: the same answers, the same posterior, the same checks."""
+"""Padded tables give the same answers, the same posterior and the same checks."""
 
 from dataclasses import replace
 
@@ -36,14 +36,14 @@ OPTIONS = RunOptions(num_warmup=200, num_samples=1000, num_chains=2)
 def drawn(
     responses: Responses, model: TwoPL, seed: int, options: RunOptions = OPTIONS
 ) -> Posterior:
-    """Return draws that start at the 2PL's estimate."""
+    """Return draws of chains that start at the 2PL's estimate."""
     own = {"init": fit_point(responses), "options": options}
     return sample_blocked(responses, key=jax.random.key(seed), model=model, **own)
 
 
 @pytest.fixture(scope="module")
 def odd(small: Responses) -> Responses:
-    """Return responses of a shape that is not usual, some cells without answers."""
+    """Return responses of a shape that needs padding, with some missing cells."""
     return small.select(np.arange(SHAPE[0]), np.arange(SHAPE[1]))
 
 

@@ -1,4 +1,4 @@
-"""Figures show every name as it is, and say what the numbers say."""
+"""Figures show every name literally, and their texts match the numbers."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -30,7 +30,7 @@ HOSTILE = [r"a$\bad$", "cost $5 vs $6_{", "<script>alert(1)</script>", "&amp;"]
 def hostile(small_run: Run) -> Ranking:
     summary = small_run.ranking.summary.copy()
     summary.loc[: len(HOSTILE) - 1, "subject"] = HOSTILE
-    summary.loc[: len(HOSTILE) - 1, "rank_by_accuracy"] = 30  # moved far, and so named
+    summary.loc[: len(HOSTILE) - 1, "rank_by_accuracy"] = 30  # large moves are named
     return replace(small_run.ranking, summary=summary)
 
 

@@ -1,4 +1,4 @@
-"""Checks of fit against brute force over cells, pairs and draws, and their sentences."""
+"""Checks of fit against brute force over cells, pairs and draws, and their reports."""
 
 import itertools
 from dataclasses import replace
@@ -69,7 +69,7 @@ def at_draw(posterior: Posterior, s: int) -> tuple[np.ndarray, ...]:
 
 
 def standardised(z: np.ndarray) -> np.ndarray:
-    """Return means over draws in units of the standard deviation that the model gives them."""
+    """Return means over draws, divided by their standard deviation under the model."""
     return z.mean(0) / np.sqrt(1 - z.var(0, ddof=1) * (1 - 1 / len(z)))
 
 
@@ -160,7 +160,7 @@ def test_person_fit_is_the_standardised_log_likelihood_given_ability():
 
 
 def brute_pairs(posterior: Posterior) -> tuple[np.ndarray, np.ndarray]:
-    """Return z of all pairs at each draw, and which are tested."""
+    """Return z of all pairs at each draw, and which pairs are tested."""
     draws, tested = [], True
     for s in range(S):
         e, w, third, _, a, _ = at_draw(posterior, s)
@@ -244,7 +244,7 @@ def test_totals_count_subjects_and_items():
 
 
 def test_totals_tell_that_abilities_are_not_normal():
-    """Two groups, far apart: with 400 replications the least p is 1 / 401."""
+    """Abilities form two distant groups; with 400 replications the smallest p is 1 / 401."""
     rng = np.random.default_rng(0)
     theta = np.repeat([-1.0, 1.0], 50)
     y = rng.uniform(size=(100, 40)) < expit(theta[:, None])
@@ -303,7 +303,7 @@ def test_held_out_answers_are_each_predicted_once(small):
 
 
 def fitted(ahead: float, se: float, share: float, **changes: object) -> FitCheck:
-    """Return a check that found this much by two abilities."""
+    """Return a check in which two abilities improve the log score by `ahead`."""
     table = pd.DataFrame(
         {
             "model": ["items alone", "Rasch", "2PL", "2 abilities"],
@@ -389,7 +389,7 @@ def test_a_gain_over_nothing_has_no_share():
 
 
 def test_a_run_that_was_saved_is_checked_as_it_was_before(small_run, tmp_path, monkeypatch):
-    """The key and every number that a check of fit looks at are the same."""
+    """The check of fit gets the same key and the same numbers."""
     given = []
 
     def looked(posterior: Posterior, *, key: jax.Array, progress: bool) -> None:

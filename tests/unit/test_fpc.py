@@ -1,4 +1,4 @@
-"""Fixed-parameter calibration: the scale is kept, new items come back, errors are honest."""
+"""Fixed-parameter calibration keeps the scale, recovers new items and gives correct errors."""
 
 import warnings
 
@@ -37,7 +37,7 @@ def test_known_items_stay_to_the_last_bit(point):
 
 
 def test_new_items_come_back_on_the_scale_of_known_ones(point):
-    """Although the reference subjects are abler, by 1, than those the scale was made with."""
+    """The reference subjects are abler by 1 than those who defined the scale."""
     assert point.converged
     for k, least in ((0, 0.75), (1, 0.9)):
         assert np.corrcoef(point["a"][NEW, k], ABLER.a[NEW, k])[0, 1] > least
@@ -75,14 +75,14 @@ def test_what_is_not_known_of_known_items_is_carried_over(point):
     errors = [calibrate_items(ABLER.responses, k)["d_se"][NEW] for k in (exact, KNOWN, vague)]
     assert (errors[0] < errors[1]).all()
     assert (errors[1] < errors[2]).all()
-    # variances added grow in proportion to those of the known items
+    # added variances are proportional to those of the known items
     added = errors[2] ** 2 - errors[0] ** 2
     np.testing.assert_allclose(added, 25 * (errors[1] ** 2 - errors[0] ** 2), rtol=1e-6)
 
 
 @pytest.mark.slow
 def test_delta_method_is_what_moving_a_known_item_does():
-    """Against a second calibration, with one known item's d moved."""
+    """Compare with a second calibration in which one known item's d is shifted."""
     data = simulated(300, 12, 1, seed=9, trials=5)
     exact = known_of(data, np.arange(6))
     step, exactly = 0.02, {"tolerance": 1e-12, "n_nodes": 15}
@@ -99,7 +99,7 @@ def test_delta_method_is_what_moving_a_known_item_does():
 @pytest.mark.slow
 @pytest.mark.parametrize(("error", "n_known"), [(0.0, 30), (0.15, 30), (0.1, 12)])
 def test_errors_of_new_items_have_the_right_size(error, n_known):
-    """Squared errors in terms of covariances: 1, and a fifth more where abilities are vague."""
+    """Standardised squared errors average 1, or a fifth more where abilities are uncertain."""
     squares, shares = [], []
     for seed in range(8):
         data = simulated(300, n_known + 40, 2, seed=100 + seed, mean=0.7)
@@ -148,7 +148,7 @@ def test_subjects_without_anchors_are_counted():
 
 @pytest.mark.slow
 def test_a_chain_goes_on_from_a_fit():
-    """Calibrated items of one fit hold the scale of the next."""
+    """Calibrated items of one fit fix the scale of the next."""
     data = simulated(600, 60, 2, seed=11)
     first = fit_mirt(data.responses.select(np.arange(300), np.arange(40)), n_abilities=2)
     known = KnownItems.from_estimate(first)
@@ -222,7 +222,7 @@ def test_scores_are_at_the_top():
 
 
 def test_posterior_scores_are_those_of_the_calibration():
-    """With the population of that calibration, and all of its items known."""
+    """Scores given the calibrated population and items equal the calibration's abilities."""
     point = calibrate_items(ABLER.responses, KNOWN, tolerance=1e-9)
     mean, covariance = point["population_mean"], point["population_covariance"]
     population = Normal(jnp.asarray(mean), jnp.linalg.inv(jnp.asarray(covariance)))

@@ -1,6 +1,6 @@
-"""The FPC study grows suites as the bank does, measures by hand, and says what its tables say.
+"""The FPC study grows suites as the bank does, measures correctly, and reports its tables.
 
-Calibration plays no part in most of it: predictions that are made up stand in for it.
+Most tests use made-up predictions instead of calibrating.
 """
 
 from dataclasses import replace
@@ -160,7 +160,7 @@ def test_fillers_say_nothing(monkeypatch: pytest.MonkeyPatch):
     np.testing.assert_allclose(one["truth"], truth)
     for exact in ("truth", "p_irt", "gp_irt", "anchor_mean"):
         np.testing.assert_allclose(one[exact], other[exact], rtol=1e-7)
-    # Means of 100 draws; an accuracy's standard deviation given anchors is some .1 here.
+    # Means of 100 draws; an accuracy's standard deviation given anchors is about .1 here.
     assert np.abs(one["accuracy"] - other["accuracy"]).max() < 5 * 0.1 * np.sqrt(2 / 100)
     assert (one["low"] <= one["accuracy"]).all()
     assert (one["accuracy"] <= one["high"]).all()
@@ -186,7 +186,7 @@ def test_random_samples_are_measured():
     assert (everything["coverage"], everything["width"]) == (1, pytest.approx(0, abs=1e-4))
     found = measure_random(right, 20, rng)
     share = right.mean(1)
-    # A mean of 20 of 60 items without replacement; its error is nearly normal.
+    # Mean of 20 of 60 items drawn without replacement; its error is nearly normal.
     sd = np.sqrt(share * (1 - share) / 20 * (60 - 20) / (60 - 1))
     expected = 100 * sd.mean() * np.sqrt(2 / np.pi)
     assert found["mae"] == pytest.approx(expected, rel=0.05)
@@ -287,7 +287,7 @@ def test_long_chains_are_measured_at_some_steps():
 
 @pytest.fixture
 def wide_study(at_once) -> tuple[Study, FPCMatrix]:
-    """Return a study of a given matrix, and the matrix."""
+    """Return a study of a given matrix, and that matrix."""
     matrix = made_matrix(simulated=False)
     groups = dict(zip(matrix.responses.items, matrix.benchmarks, strict=True))
     families = dict(zip(matrix.responses.subjects, matrix.families, strict=True))
@@ -297,7 +297,7 @@ def wide_study(at_once) -> tuple[Study, FPCMatrix]:
 
 
 def with_errors(wide: tuple[Study, FPCMatrix], **off: float) -> Study:
-    """Return a study with some methods' errors as stated."""
+    """Return a study with the given errors of some methods."""
     study, matrix = wide
     rows = study.replications.assign(n_items=120.0)
     for method, mae in off.items():
@@ -362,5 +362,5 @@ def test_a_quick_study_beats_random_sampling(tmp_path: Path):
     for anchors in design.anchors:
         fixed = rows.loc[(anchors, "fixed")]
         assert fixed["mae"] < 0.8 * rows.loc[(anchors, "random"), "mae"]
-        # 2 predictions of 60 subjects: five standard errors, as if they shared no errors.
+        # 2 predictions of 60 subjects: five standard errors, if errors were independent.
         assert abs(fixed["coverage"] - 0.9) < 5 * np.sqrt(0.09 / 120)

@@ -1,4 +1,4 @@
-"""From a table in memory to a ranking, its pictures, its files and what to cite."""
+"""From a table in memory to a ranking, its figures, its files and its citation."""
 
 import re
 from dataclasses import replace
@@ -32,7 +32,7 @@ WIDE = LONG.pivot(index="model", columns="item", values="score")
 
 
 class Stream:
-    """What another library's table offers."""
+    """A table of another library, with the Arrow stream interface only."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return pa.table(LONG).__arrow_c_stream__(requested_schema)

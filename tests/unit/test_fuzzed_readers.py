@@ -1,4 +1,4 @@
-"""Whatever a file holds, reading it ends in responses or in one sentence."""
+"""Reading any file gives responses or one sentence."""
 
 import io
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Over 30,000 changed files are read in little time and memory, without a traceback."""
+"""Over 30,000 mutated files are read in little time and memory, without a traceback."""
 
 import json
 import subprocess

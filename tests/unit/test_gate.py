@@ -1,4 +1,4 @@
-"""A gate: what it claims, what it refuses, and how it is said."""
+"""The gate: its verdicts, its refusals and its sentences."""
 
 import json
 from pathlib import Path
@@ -48,7 +48,7 @@ def test_with_one_run_and_no_margin_it_is_the_exact_mcnemar_test(lost, won):
 
 
 def test_questions_of_one_group_tell_as_much_as_one():
-    """Twenty copies of each of 12 questions are no more than the 12."""
+    """Twenty copies of each of 12 questions are as informative as the 12."""
     few = discordant(7, 2, 3)
     copies = pairs_of(
         np.repeat(few.baseline, 20),
@@ -80,7 +80,7 @@ def test_verdicts_follow_the_probabilities():
 
 
 def test_margin_is_told_apart_from_zero():
-    """30 of 300 lost and 15 won: 5 points worse, surely below zero, not surely beyond 4 points."""
+    """30 of 300 lost and 15 won: 5 points worse, credibly below 0, not credibly beyond 4 points."""
     found = gate(
         responses_of(discordant(30, 15, 255)), baseline="old", candidate="new", margin=0.04
     )
@@ -91,7 +91,7 @@ def test_margin_is_told_apart_from_zero():
 
 
 def test_what_would_decide_does():
-    """With as many more questions of the same kind the claim is as sure as was asked."""
+    """With that many more questions of the same kind, the claim has the requested probability."""
     pairs = discordant(12, 6, 42)
     more = needed(pairs, 0.0, 0.95)
     assert np.isnan(more.runs)
@@ -101,7 +101,7 @@ def test_what_would_decide_does():
 
 
 def test_more_runs_decide_where_only_runs_differ():
-    """Two runs of 40 questions, all right at one rate for each subject: the variance is of runs."""
+    """A subject's rate is the same on all 40 questions, so only its two runs of each vary."""
     before = np.repeat([0, 0.5, 1], [10, 20, 10])
     after = np.random.default_rng(1).permutation(np.repeat([0, 0.5, 1], [14, 19, 7]))
     more = needed(pairs_of(before, after, trials=2), 0.0, 0.95)
@@ -185,7 +185,7 @@ def test_history_sharpens_and_must_be_of_this_suite(small_run):
 
 
 def test_history_uses_questions_that_one_of_them_answered(small_run):
-    """The candidate was run on 10 of 20 questions: its score is expected on all of them."""
+    """The candidate answered 10 of 20 questions; its score is predicted on all 20."""
     posterior, rng = small_run.posterior, np.random.default_rng(2)
     right = (rng.uniform(size=(2, 20)) < 0.6).astype(float)
     trials = np.ones((2, 20))
@@ -208,12 +208,12 @@ def test_evidence_counts_each_answer_once(tmp_path):
     assert (again.looks, again.new) == (1, 0)
     assert again.log_capital == once.log_capital
     assert again.peak == once.peak
-    # A second run of the first two questions, of both: [1, 1] and [0, 0].
+    # Both get a second run of the first two questions: [1, 1] and [0, 0].
     grown = pairs_of([1, 1, 0, 1], [0, 0.5, 0, 0], trials=[[2, 2, 1, 1]] * 2)
     later = look_again(once, grown)
     assert (later.looks, later.new) == (2, 2)
     stakes = np.array([0.02, 0.05, 0.1, 0.2, 0.4])
-    lost = 4 * np.log1p(stakes)  # two at the first look, two at the second
+    lost = 4 * np.log1p(stakes)  # two at each look
     np.testing.assert_allclose(later.log_capital["drop"], lost)
     np.testing.assert_allclose(later.log_capital["gain"], 4 * np.log1p(-stakes))
 

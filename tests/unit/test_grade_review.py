@@ -1,4 +1,4 @@
-"""Grades that items have no use for, and items on which better subjects get worse grades."""
+"""Grades that are never the most probable, and items on which abler subjects get worse grades."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ GAP = 1.6
 def graded(
     gaps: np.ndarray, y: np.ndarray | None = None, *, a: np.ndarray | None = None
 ) -> Posterior:
-    """Return draws about gaps of shape (item, 3), and grades that follow them unless given."""
+    """Return draws around gaps of shape (item, 3), with grades drawn from them unless given."""
     rng = np.random.default_rng(0)
     theta, a = rng.normal(size=N), np.ones(J) if a is None else a
     eta = theta[:, None] * a
@@ -53,7 +53,7 @@ def test_a_grade_whose_thresholds_meet_is_nowhere_the_most_probable():
 
 @pytest.mark.parametrize(("gap", "least"), [(1.05, 0), (1.15, 1)])
 def test_grades_of_equal_gaps_are_the_most_probable_from_log_3_on(gap, least):
-    """Of five: then the second and the fourth overtake the ends."""
+    """Of five grades, the second and the fourth then overtake the extremes."""
     found = nowhere_probable(graded(np.full((J, 3), gap)))
     assert (found[:, [1, 3]].mean() < 0.5) == bool(least)
 

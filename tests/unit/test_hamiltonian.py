@@ -1,4 +1,4 @@
-"""Trajectories that keep a density."""
+"""Hamiltonian trajectories leave a density invariant."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ from bayesirt.inference.block_steps import follow_trajectory
 
 
 def test_trajectories_keep_a_density():
-    """Means and covariances of 4000 chains of 20 trajectories, at five standard errors."""
+    """Compare means and covariances of 4000 chains of 20 trajectories, at five standard errors."""
     covariance = jnp.array([[1.0, 0.6], [0.6, 0.7]])
     precision = jnp.linalg.inv(covariance)
 

@@ -1,4 +1,4 @@
-"""Each harness's logs become the answers that they hold, and nothing is counted that is none."""
+"""Each harness's logs give exactly the answers that they contain."""
 
 import json
 import math
@@ -478,8 +478,8 @@ def test_shared_logs_are_read(shared: Path):
     chosen = {"metric": ("acc", "exact_match", "match", "plus"), "filter": ("strict-match",)}
     responses, found = read_log_folder(formats, **chosen)
     assert set(found.summary["harness"]) == {harness.name for harness in HARNESSES} - {
-        *("promptfoo", "DeepEval", "Langfuse"),  # of which there is none
-        "Every Eval Ever",  # its rows were converted from lm-eval, and are the same answers
+        *("promptfoo", "DeepEval", "Langfuse"),  # no logs of these here
+        "Every Eval Ever",  # its rows are lm-eval's answers, converted
     }
     sizes = found.summary.set_index("benchmark")[["subjects", "items"]].to_dict("split")
     read = dict(zip(sizes["index"], map(tuple, sizes["data"]), strict=True))

@@ -1,4 +1,4 @@
-"""Time horizons: a planted line is found, and what cannot give one is refused."""
+"""Time horizons: a planted line is recovered, and unsuitable data are refused."""
 
 import json
 from dataclasses import replace
@@ -23,7 +23,7 @@ MINUTES = np.exp(np.linspace(np.log(0.5), np.log(900), 200))
 
 
 def some_draws(spread: float = SPREAD) -> Posterior:
-    """Return draws of tasks about a line on log minutes, all of slope 1."""
+    """Return draws of tasks with slope 1, whose intercepts scatter around a line on log minutes."""
     rng, shape = np.random.default_rng(0), (2, 100)
     d = LEVEL + SLOPE * np.log(MINUTES) + spread * np.random.default_rng(4).normal(size=200)
     theta = THETA + 0.05 * rng.normal(size=(*shape, 9))
@@ -91,7 +91,7 @@ def test_minutes_with_errors_lead_to_the_same_line():
         return float(np.ptp(np.log(found.summary[name])))
 
     for name in ("horizon_50", "marginal_80"):
-        assert spread(naive, name) > 1.2 * spread(exact, name)  # a flat line spreads horizons
+        assert spread(naive, name) > 1.2 * spread(exact, name)  # a flatter line spreads horizons
         assert spread(allowed, name) == pytest.approx(spread(exact, name), rel=0.15)
     assert naive.explained < exact.explained - 0.1
     assert allowed.explained == pytest.approx(exact.explained, abs=0.07)

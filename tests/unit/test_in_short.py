@@ -1,4 +1,4 @@
-"""A ranking in a few sentences: they say what the table says."""
+"""The summary of a ranking in a few sentences agrees with its table."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from bayesirt.report.in_short import in_short
 
 
 def with_columns(run: Run, **columns: object) -> Run:
-    """Return the run with these columns, of draws that are sound."""
+    """Return the run with these columns, marked as sound."""
     summary = run.ranking.summary.assign(**columns)
     return replace(run, ranking=replace(run.ranking, summary=summary, warnings=(), sound=True))
 

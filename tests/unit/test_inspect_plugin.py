@@ -1,4 +1,4 @@
-"""The extension of inspect_ai, beside a stand-in of what it takes from there."""
+"""The inspect_ai extension, with a stand-in for the parts of inspect_ai that it uses."""
 
 import asyncio
 import importlib

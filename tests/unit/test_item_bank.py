@@ -1,4 +1,4 @@
-"""An item bank on disk: what it holds, what it refuses, and that no accident changes it."""
+"""An item bank on disk: what it stores, what it refuses, and that no accident damages it."""
 
 import json
 from dataclasses import replace
@@ -28,7 +28,7 @@ from bayesirt.estimators.fixed_items import KnownItems
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return the folder of a bank of one step."""
+    """Return the folder of a bank with one step."""
     create_bank_folder(tmp_path / "bank", items_step("maths"), 2)
     return tmp_path / "bank"
 

@@ -1,4 +1,4 @@
-"""Items in groups: subjects cut by group and joined again, and what such items tell."""
+"""Items in groups: subjects split by group and joined again, and the information of such items."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ from bayesirt.ranking.effective_items import effective_items
 def grouped(
     n_subjects: int, n_groups: int, size: int, sd: float, seed: int = 0, spread: float = 1.0
 ):
-    """Return abilities, and answers to groups of items with luck of a subject in each."""
+    """Return abilities, and answers to groups of items with a subject effect for each group."""
     rng, group = np.random.default_rng(seed), np.repeat(np.arange(n_groups), size)
     theta, luck = rng.normal(size=n_subjects), sd * rng.normal(size=(n_subjects, n_groups))
     a, d = np.exp(0.3 * spread * rng.normal(size=len(group))), spread * rng.normal(size=len(group))
@@ -91,7 +91,7 @@ def test_items_in_groups_tell_as_much_as_fewer():
 
 @pytest.mark.parametrize("known", [False, True])
 def test_the_check_names_the_column_that_dependent_pairs_share(known):
-    """Pairs within a group depend on each other; where groups are known, they are left out."""
+    """Pairs within a group are dependent; if the groups are known, such pairs are left out."""
     theta, answers = grouped(150, 6, 3, 1.6, spread=0)
     noise = np.random.default_rng(2)
     a, d = np.ones(answers.n_items), np.zeros(answers.n_items)
@@ -151,7 +151,7 @@ def test_nuts_agrees_on_abilities_in_general_and_in_groups():
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_intervals_hold_with_groups_and_are_too_narrow_without():
-    """Six sets of 40 x 100, groups of 5, sd .8: of 90% intervals of all differences."""
+    """Coverage of 90% intervals of all differences in six sets of 40 x 100, groups of 5, sd .8."""
     held = {"": [], "stem": []}
     first, second = np.triu_indices(40, 1)
     for seed in range(6):

@@ -1,4 +1,4 @@
-"""Redundant and flipped items: the lists are as long as the bound allows, and no longer."""
+"""Lists of redundant and flipped items are as long as the bound allows, and not longer."""
 
 import itertools
 
@@ -24,7 +24,7 @@ def with_slopes(a: np.ndarray) -> Posterior:
 
 
 def draws(*shares: float, low: float = 0.1, high: float = 1.0) -> np.ndarray:
-    """Return 100 draws an item, of which such a share is low."""
+    """Return 100 draws per item, with the given share of each at `low`."""
     return np.stack([np.where(np.arange(100) < 100 * s, low, high) for s in shares], 1)
 
 
@@ -65,7 +65,7 @@ def test_bounds_must_make_sense(options):
 
 
 def answered(y: np.ndarray, n: np.ndarray | None = None, eta: float = 0.0) -> Posterior:
-    """Return a posterior of these answers that is sure of a = 1, θ = 0 and d = eta."""
+    """Return a posterior of these answers with a = 1, θ = 0 and d = eta in every draw."""
     return posterior_of(Responses.from_arrays(y, n), d=eta)
 
 
@@ -91,7 +91,7 @@ def test_rest_correlation_leaves_the_item_and_missing_cells_out():
 
 
 def test_p_rest_is_that_of_all_permutations():
-    """Against all ways to place 3 right answers among 12 subjects."""
+    """Compare with all ways to place 3 correct answers among 12 subjects."""
     y = np.zeros((12, 2), int)
     y[[1, 2, 5], 0] = 1
     scores = np.arange(12) ** 2

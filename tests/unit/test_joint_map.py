@@ -73,7 +73,7 @@ def plain_hessian(x: np.ndarray, y: np.ndarray, n: np.ndarray) -> np.ndarray:
 @pytest.mark.slow
 @each_shape
 def test_estimate_and_its_errors_equal_plain_ones(shape):
-    """With trials and missing cells; errors by the delta method from the dense inverse."""
+    """Data have trials and missing cells; errors use the dense inverse and the delta method."""
     y, n = model_counts(*shape, seed=1)
     point = fit_joint_map(Responses.from_arrays(y, n))
     x = plain_optimum(y, n)
@@ -100,7 +100,7 @@ def test_other_priors_reach_the_same_optimum_as_a_plain_optimiser():
 
 @each_shape
 def test_last_steps_converge_quadratically(shape):
-    """In units of the log density, what a step gains is at most the square of the one before."""
+    """A step's gain in log density is at most the square of the previous step's gain."""
     point = fit_joint_map(Responses.from_arrays(*model_counts(*shape, seed=1)))
     gains = -np.diff(point.trace)
     assert (gains >= -1e-12 * point.trace[0]).all()

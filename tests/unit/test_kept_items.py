@@ -1,4 +1,4 @@
-"""Which items to keep."""
+"""The choice of items to keep."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ N, J = 25, 14
 
 @pytest.fixture(scope="module")
 def posterior() -> Posterior:
-    """Return draws around a truth with sharp and dull items."""
+    """Return draws around a truth with items of high and of low discrimination."""
     rng = np.random.default_rng(2)
     theta, d = np.sort(rng.normal(size=N)), rng.normal(size=J)
     a = np.where(np.arange(J) % 2, 0.1, 2.0)

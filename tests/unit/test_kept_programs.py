@@ -1,4 +1,4 @@
-"""A program that was traced once is loaded, as long as nothing that it depends on is another."""
+"""A traced program is loaded from disk as long as nothing that it depends on has changed."""
 
 import warnings
 from functools import partial
@@ -27,7 +27,7 @@ def scaled(factor, pair, more):
 
 
 def another_process():
-    """Return the function as a process has it that has traced nothing."""
+    """Return the function as in a process that has traced nothing yet."""
     traced.clear()
     return kept(scaled, constants=1)
 

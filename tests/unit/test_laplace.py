@@ -1,4 +1,4 @@
-"""The joint Laplace engine: layouts, precisions, extremes, and what it says of itself."""
+"""The joint Laplace engine: layouts, precisions, extremes, and its own reports."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""A long Parquet file of 20 million rows: read whole, in memory that hardly grows with its rows."""
+"""A long Parquet file of 20 million rows is read in memory that hardly grows with its rows."""
 
 import json
 import os
@@ -15,11 +15,11 @@ import pytest
 N_SUBJECTS, N_ITEMS, N_SUITES = 2000, 10_000, 7
 AT_ONCE = 1_000_000
 STRIDE = 982_451_653
-"""A large prime: its multiples visit every cell of the matrix once, far from the one before."""
+"""A large prime: its multiples visit each cell of the matrix once, in an order far from sorted."""
 ON_DISK = 300e6
-"""Bytes: some two million rows while they are sorted, and what PyArrow reads at a time."""
+"""Bytes for about two million rows while they are sorted, and for PyArrow's read buffers."""
 IN_MEMORY = ON_DISK + 12 * N_SUBJECTS * N_ITEMS
-"""Bytes: 10 of each row, and 2 of each cell."""
+"""Bytes, including 10 per row and 2 per cell."""
 
 SCRIPT = """
 import json, sys, time
@@ -50,7 +50,7 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, pd.Series]:
-    """Return a file of rows in no order, and how many subjects were right on each item."""
+    """Return a file of unordered rows, and the number of correct answers to each item."""
     path = tmp_path_factory.mktemp("large") / "r.parquet"
     rng = np.random.default_rng(0)
     right = np.zeros(N_ITEMS, int)

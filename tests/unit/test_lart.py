@@ -61,7 +61,7 @@ def test_sums_over_lengths_are_those_over_the_seen_ones(responses):
 @pytest.mark.parametrize("precision", [0.0, 3.0])
 @pytest.mark.parametrize("rho", [-0.8, 0.3])
 def test_what_lengths_say_of_ability_and_speed_is_the_normal_s_own(precision, rho):
-    """Conditioning by matrices: (θ, τ) normal, and a normal observation of τ."""
+    """Compare with matrix algebra: (θ, τ) is normal, and τ is observed with normal error."""
     pull = 1.3 * (precision > 0)
     evidence = SpeedEvidence(jnp.array([precision]), jnp.array([pull]))
     known = np.linalg.inv([[1, rho], [rho, 1]]) + np.diag([0, precision])
@@ -156,7 +156,7 @@ def test_quadrature_is_the_integral(family, responses):
 
 @pytest.mark.slow
 def test_abilities_are_drawn_from_their_posteriors():
-    """Five answers, far from normal: 4,000 draws a subject; one false alarm in 1,000."""
+    """Five answers, so far from normal; 4,000 draws per subject; one false alarm in 1,000."""
     few = MISSING.select(np.arange(30), np.arange(5))
     a, d = jnp.full(5, 1.5), jnp.zeros(5)
     found, _ = integrate_abilities(

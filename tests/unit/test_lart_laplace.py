@@ -1,4 +1,4 @@
-"""LaRT by Laplace's approximation: what it refuses, keeps and says of itself."""
+"""LaRT by Laplace's approximation: what it refuses, stores and reports."""
 
 from dataclasses import replace
 from functools import cache
@@ -106,7 +106,7 @@ def test_same_key_gives_the_same_draws(posterior):
 
 
 def with_holes(responses: Responses) -> Responses:
-    """Return the responses without a tenth of them, and without another tenth of the lengths."""
+    """Return the responses with a tenth of them missing, and another tenth of the lengths."""
     gone = np.random.default_rng(0).uniform(size=responses.cells.shape)
     answers = np.where(gone < 0.1, np.nan, responses.cells.matrices()[0])
     x = np.log(responses.latency).reshape(answers.shape)
@@ -126,7 +126,7 @@ def test_layout_of_the_responses_does_not_matter():
 
 
 def test_answers_alone_move_abilities_where_lengths_say_nothing_of_them():
-    """At ρ = 0 the prior of every ability is the standard one, and the speeds are their own."""
+    """At ρ = 0 each ability's prior is standard normal, and speeds depend on lengths alone."""
     latencies = latencies_of(RESPONSES, layout_of(RESPONSES))
     point = {name: estimate()[name] for name in ("phi", "omega", "lam")} | {"rho": 0.0}
     mean, precision, *_ = abilities_from_lengths(latencies, point)
@@ -135,7 +135,7 @@ def test_answers_alone_move_abilities_where_lengths_say_nothing_of_them():
 
 
 def test_speeds_are_drawn_as_the_lengths_and_the_ability_say():
-    """Means and variances of 24 speeds in 4,000 draws, at 5 standard errors."""
+    """Compare means and variances of 24 speeds in 4,000 draws, at 5 standard errors."""
     latencies = latencies_of(RESPONSES, layout_of(RESPONSES))
     way, n = WithLengths(LaRT()), 4000
     sites = {k: jnp.asarray(v) for k, v in way.start(estimate(), latencies)[0].items()}

@@ -1,4 +1,4 @@
-"""LaRT's posterior by approximations, and what is refused; `cli/test_lart.py` has a whole run."""
+"""LaRT's approximate posterior, and refusals; `cli/test_lart.py` tests a whole run."""
 
 import jax
 import numpy as np
@@ -32,7 +32,7 @@ def test_run_by_an_approximation_says_so():
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_approximations_without_lengths_have_the_probit_too():
-    """Means as far apart as errors of 2 x 2000 draws and a normal approximation make them."""
+    """Means may differ by Monte Carlo error and by that of the normal approximation."""
     settings = {"model": TwoPL(Priors(slopes="free"), link="probit"), "key": jax.random.key(1)}
     near = sample_laplace(RESPONSES, **settings, options=RunOptions(num_samples=500))
     exact = sample_blocked(

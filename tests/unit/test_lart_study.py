@@ -1,4 +1,4 @@
-"""The LaRT study simulates what it says, divides rightly, measures rightly and goes on."""
+"""The LaRT study simulates, divides data and measures correctly, and resumes."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -160,7 +160,7 @@ def test_scores_on_the_grid_are_those_of_the_quadrature(fitted, lengths):
     responses = fitted[0]
     point = fitted[2] if lengths else fit_lart(responses, lengths=False)
     scores = score_abilities(Items.of(point), Cells.of(responses))
-    np.testing.assert_allclose(scores.mean, point["theta"], atol=1e-4)  # of eleven nodes
+    np.testing.assert_allclose(scores.mean, point["theta"], atol=1e-4)  # the error of eleven nodes
     sd = np.sqrt(scores.probability @ np.linspace(-6, 6, 601) ** 2 - scores.mean**2)
     np.testing.assert_allclose(sd, point["theta_se"], rtol=1e-3)
 

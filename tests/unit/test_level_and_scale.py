@@ -1,4 +1,4 @@
-"""Level, unit and population of draws, drawn anew: what stays, and from which density."""
+"""Redrawing the level, unit and population of draws: the invariants, and the density."""
 
 import jax
 import jax.numpy as jnp
@@ -55,7 +55,7 @@ def assert_same_to_responses(before: dict[str, np.ndarray], after: dict[str, np.
 @pytest.mark.statistical
 @each_prior
 def test_draws_from_the_prior_stay_draws_from_the_prior(priors):
-    """18 means at 5 errors: a correct sampler fails with a new key once in 100,000."""
+    """18 means at 5 standard errors: a correct sampler fails with a new key once in 100,000."""
     n, n_subjects, n_items = 20_000, 4, 6
     rng = np.random.default_rng(3)
     mu_a, sigma_a = 0.5 * rng.normal(size=n), 0.5 * np.abs(rng.normal(size=n))

@@ -1,4 +1,4 @@
-"""Judges, prompts and scaffolds that logs tell of, as facets of answers and factors of subjects."""
+"""Judges, prompts and scaffolds in logs, as facets of answers and factors of subjects."""
 
 import pytest
 from harness_data import (
@@ -23,14 +23,14 @@ from bayesirt.errors import ResponseError
 
 
 def _judged(model, *judges, **about):
-    """Return what an inspect log says of itself whose scorers are graded by models."""
+    """Return the header of an inspect log whose scorers use these judges."""
     header = inspect_header(model)
     scorers = [{"name": "inspect_ai/model_graded_qa", "options": {"model": x}} for x in judges]
     return header | {"eval": header["eval"] | {"scorers": scorers} | about}
 
 
 def _samples(*grades):
-    """Return three samples, each with the grades that scorers of a name gave it."""
+    """Return three samples, each with the grades of scorers that share a name."""
     names = ["model_graded_qa", "model_graded_qa1"][: len(grades)]
     return [
         sample(k, None, scores={n: {"value": x[k]} for n, x in zip(names, grades, strict=True)})

@@ -1,4 +1,4 @@
-"""Folders of logs: what is found is said, what is left out too, and nothing is merged silently."""
+"""Folders of logs: found and ignored files are reported, and nothing is merged silently."""
 
 import math
 import os
@@ -21,7 +21,7 @@ LATER = "2026-11-22T10-58-10.577750"
 
 
 def two_models(root: Path, **other: Any) -> Path:
-    """Write logs of two models, the first of whose answers are [1, 0] and [0, 1]."""
+    """Write logs of two models, with answers [1, 0] and [0, 1]."""
     for model, right in (("a/x", (1, 0)), ("b/y", (0, 1))):
         data.lm_eval(root, model, [data.lm_eval_row(k, s, **other) for k, s in enumerate(right)])
     return root

@@ -1,4 +1,4 @@
-"""Marginal EM of every model of one ability, against sums over a fine grid of abilities."""
+"""Marginal EM of every model of one ability, compared with sums over a fine grid of abilities."""
 
 from dataclasses import replace
 from functools import cache
@@ -122,7 +122,7 @@ def test_published_estimates_come_back_to_two_decimals(name):
 
 @pytest.mark.parametrize(("name", "shrink"), [("2pl", True), ("2pl", False), ("graded", True)])
 def test_optimum_and_errors_are_those_of_the_penalised_marginal_likelihood(name, shrink):
-    """By its gradient and Hessian over a fine grid of abilities, means of items free as well."""
+    """Compare with gradient and Hessian over a fine grid, with the items' means free as well."""
     model, _ = MODELS[name]
     responses, _ = simulated(name)
     point = fit_marginal(responses, model=model, shrink=shrink, n_nodes=21, tol=1e-12)
@@ -148,10 +148,10 @@ def test_optimum_and_errors_are_those_of_the_penalised_marginal_likelihood(name,
     gradient = jax.jit(jax.grad(lambda x: loss(unravel(x))))
     covariance = jnp.linalg.inv(jax.jit(jax.jacfwd(gradient))(flat))
     sd = jnp.sqrt(jnp.diag(covariance))
-    # Steps set the abilities' level and unit to those of a population, whatever the prior says.
+    # Steps set the abilities' level and unit to the population's without regard to the prior.
     assert np.abs(gradient(flat) * sd).max() < 0.03
     errors = unravel(sd)[0]
-    usual = 0.001 if name == "2pl" else 0.15  # expected information stands for the observed one
+    usual = 0.001 if name == "2pl" else 0.15  # uses expected information, not observed
     of_a = point["a_se"] / (point["a"] if shrink else 1)
     np.testing.assert_allclose(of_a, errors[0], rtol=usual)
     np.testing.assert_allclose(point["d_se"], errors[1], rtol=usual)
@@ -159,7 +159,7 @@ def test_optimum_and_errors_are_those_of_the_penalised_marginal_likelihood(name,
 
 @pytest.mark.parametrize("shape", [(60, 7), (4, 40)], ids=["by items", "by nodes"])
 def test_either_side_gives_the_inverse(shape):
-    """Of a matrix written out, in pieces of which the last is not full."""
+    """Compare with the dense matrix's inverse, from pieces of which the last is not full."""
     n, items = shape
     rng = np.random.default_rng(0)
     root = rng.normal(size=(items, 2, 4))

@@ -1,4 +1,4 @@
-"""What a run needs is known, and refused where it is not there, before anything starts."""
+"""The memory that a run needs is estimated, and too large a run is refused before it starts."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -50,7 +50,7 @@ def test_exact_engines_need_more_with_cells_chains_and_draws(large):
 
 def test_a_host_that_holds_a_share_needs_less(large):
     few = RunOptions(num_chains=4, num_samples=10)
-    twice = SimpleNamespace(size=2 * jax.local_device_count())  # as a mesh over two hosts
+    twice = SimpleNamespace(size=2 * jax.local_device_count())  # like a mesh over two hosts
     shared = replace(few, mesh=twice)
     whole = bytes_needed("nuts", large, TwoPL(), few)
     assert bytes_needed("nuts", large, TwoPL(), shared) < whole

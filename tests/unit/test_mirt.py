@@ -1,4 +1,4 @@
-"""The multidimensional 2PL by EM: the optimum, the truth, the axes, and what must not matter."""
+"""The multidimensional 2PL by EM: the optimum, recovery, the axes, and invariances."""
 
 import jax
 import jax.numpy as jnp
@@ -43,7 +43,7 @@ def log_prior(centre: jax.Array, precision: jax.Array, a: jax.Array, d: jax.Arra
 
 
 def test_bound_written_anew_is_at_its_top():
-    """Abilities, items and their population are where its gradient is 0, in standard errors."""
+    """The gradient vanishes, in standard errors, in abilities, items and their population."""
     y, n = map(jnp.asarray, DATA.responses.cells.matrices())
     layout = DenseLayout(y, n)
     parameters, beliefs = start(layout, 2)
@@ -71,7 +71,7 @@ def test_bound_written_anew_is_at_its_top():
 
 
 def exact_log_likelihood(a, d):
-    """Integrate two abilities out over a grid, without the estimator's code."""
+    """Integrate two abilities out over a grid, independently of the estimator's code."""
     y, n = map(jnp.asarray, DATA.responses.cells.matrices())
     points, weights = np.polynomial.hermite_e.hermegauss(40)
     grid = np.stack(np.meshgrid(points, points), -1).reshape(-1, 2)
@@ -82,7 +82,7 @@ def exact_log_likelihood(a, d):
 
 
 def test_exact_marginal_likelihood_hardly_rises_from_the_estimate(point):
-    """Normal beliefs move no parameter by two fifths of its standard error."""
+    """The normal approximation moves no parameter by two fifths of its standard error."""
     a, d = jnp.asarray(point["a"]), jnp.asarray(point["d"])
     precision = np.zeros((3, 3))
     precision[:2, :2], precision[2, 2] = point["precision_a"], point["sigma_d"] ** -2
@@ -123,7 +123,7 @@ def test_prior_is_that_of_the_numpyro_model():
             "mu_a": population.mu_a,
             "precision_a": population.precision_a,
             "mu_d": population.mu_d,
-            "mu_b": jnp.zeros(2),  # as the estimator holds it
+            "mu_b": jnp.zeros(2),  # as the estimator fixes it
             "sigma_d": jnp.exp(population.log_sigma_d),
         }
         known = jnp.broadcast_to(1e-14 * jnp.eye(3), (5, 3, 3))
@@ -157,7 +157,7 @@ def test_neither_likelihood_nor_prior_sees_rotations():
 
 
 def test_location_and_scale_are_the_best():
-    """Moving the axes of what was moved changes the loss in no first order."""
+    """A further move of the axes does not change the loss to first order."""
     rng = np.random.default_rng(2)
     roots = 0.3 * rng.normal(size=(20, 2, 2)) + np.eye(2)
     abilities = Abilities(
@@ -249,7 +249,7 @@ def test_one_ability_agrees_with_marginal_likelihood():
     np.testing.assert_allclose(one["a"][:, 0], other["a"], atol=0.15)
     np.testing.assert_allclose(one["d"], other["d"], atol=0.08)
     ratio = one["a_se"][:, 0] / other["a_se"]
-    assert 0.8 < ratio.mean() < 1  # pulled, and a tenth too small where items are few
+    assert 0.8 < ratio.mean() < 1  # shrunk, and a tenth too small with few items
 
 
 def test_errors_of_all_items_together_hold_the_common_part(point):

@@ -1,4 +1,4 @@
-"""MIRT's blocked moves say what the NumPyro model says; its posterior has the axes of the fit."""
+"""MIRT's blocked moves agree with the NumPyro model; its posterior has the axes of the fit."""
 
 from dataclasses import replace
 
@@ -65,7 +65,7 @@ def total(sites: dict[str, jax.Array]) -> jax.Array:
 
 
 def both_derivatives(function, at: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Gradient and Hessian, compiled together."""
+    """Return the gradient and the Hessian, compiled together."""
     return jax.jit(lambda x: (jax.grad(function)(x), jax.hessian(function)(x)))(at)
 
 
@@ -94,14 +94,14 @@ def test_items_know_their_density_and_its_derivatives():
     slope, hessian = both_derivatives(lambda x: density(x).sum(), there)
     precision = -np.einsum("jajb->jab", hessian)
     np.testing.assert_allclose(found.precision * share * (2 - share), precision, atol=1e-10)
-    # the proposal's mean is a share of Newton's step away
+    # the proposal's mean is a fraction of Newton's step away
     step = np.linalg.solve(precision, slope[:, :, None])
     proposed = np.linalg.solve(found.precision, found.score[:, :, None])
     np.testing.assert_allclose(proposed, share * step, rtol=1e-9)
 
 
 def noted_normal(monkeypatch: pytest.MonkeyPatch) -> dict[str, jax.Array]:
-    """Note what a normal is drawn from, and draw its present."""
+    """Record the score and precision of a normal draw, and return a draw of zero."""
     seen: dict[str, jax.Array] = {}
 
     def note(_key, score, precision):
@@ -127,7 +127,7 @@ def test_slopes_population_is_drawn_from_its_conditionals(monkeypatch):
     np.testing.assert_allclose(seen["precision"], -hessian, atol=1e-10)
 
     def beside_wishart(site):
-        """The model's density at a site of Λ, less the Wishart's in the same coordinates."""
+        """Return the model's log density at a site of Λ minus the Wishart's at the same site."""
         precision = TO_PRECISION(site)
         of_site = TO_PRECISION.log_abs_det_jacobian(site, precision)
         return total(SITES | {"precision_a": site}) - drawn_from[0].log_prob(precision) - of_site
@@ -145,7 +145,7 @@ def test_changed_axes_keep_every_predictor():
 
 
 def test_axes_are_drawn_from_their_density(monkeypatch):
-    """Jacobians by jacfwd, in the measure of lower triangular M that stays: Π m_kk^(-k)."""
+    """Jacobians by jacfwd, in the invariant measure of lower triangular M: Π m_kk^(-k)."""
     factors = jnp.asarray(np.tril(np.random.default_rng(6).uniform(0.5, 2, (2, K, K))))
     drawn, ratios, from_what = [], [], []
 
@@ -277,7 +277,7 @@ def test_posterior_names_what_it_holds(posterior, tmp_path):
 
 @pytest.mark.slow
 def test_draws_have_the_axes_of_the_fit(posterior, point):
-    """Aᵀ target of each draw is then symmetric and positive definite."""
+    """Aᵀ target of each draw is symmetric and positive definite."""
     products = np.swapaxes(posterior["a"], -1, -2) @ point["a"]
     np.testing.assert_allclose(products, np.swapaxes(products, -1, -2), atol=1e-9)
     assert np.linalg.eigvalsh(products).min() > 0

@@ -1,4 +1,4 @@
-"""Hostile names stay what they are, and every way out of the house is safe."""
+"""Hostile names are kept unchanged, and every output is safe from them."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""NeuralCD: what its network promises, and what it finds where the truth is known."""
+"""NeuralCD: guarantees of its network, and recovery of a known truth."""
 
 import jax
 import numpy as np
@@ -26,7 +26,7 @@ def small_fit() -> NeuralDiagnosis:
 
 
 def with_abilities(found: NeuralDiagnosis, abilities: np.ndarray) -> NeuralDiagnosis:
-    """Return the same network for subjects of other abilities."""
+    """Return the same network for subjects with other abilities."""
     table = found.parameters.isel(subject=slice(len(abilities))).copy(deep=True)
     table["proficiency"][:] = abilities
     return NeuralDiagnosis(table, found.layers, found.trace, found.settings)
@@ -34,7 +34,7 @@ def with_abilities(found: NeuralDiagnosis, abilities: np.ndarray) -> NeuralDiagn
 
 @pytest.mark.parametrize("needed", [[1, 0, 0], [1, 1, 0], [1, 1, 1]])
 def test_probability_never_falls_when_a_needed_ability_rises(small_fit, needed):
-    """Also for weights of any sign and size, as training could make them."""
+    """This holds for weights of any sign and size that training could produce."""
     rng = np.random.default_rng(0)
     layers = tuple(
         layer._replace(weights=np.float32(2) * rng.normal(size=layer.weights.shape))
@@ -108,7 +108,7 @@ def test_abilities_order_subjects_like_the_truth():
 
 @pytest.mark.slow
 def test_paper_settings_predict_unseen_items_of_real_data(shared):
-    """Zhang et al. (2026) report areas of .77 to .89 within subjects; these are within items."""
+    """Zhang et al. (2026) report AUCs of .77 to .89 within subjects; these are within items."""
     data = np.load(shared / "data" / "qmatrix_frcsub.npz")
     q = QMatrix.from_arrays(data["Q"], data["items"], data["Q_names"])
     responses = Responses.from_arrays(data["Y"], items=data["items"])

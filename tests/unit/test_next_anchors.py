@@ -1,4 +1,4 @@
-"""Adaptive anchors: gains against closed forms, and what a subject is told."""
+"""Adaptive anchors: gains against closed forms, and the report for a subject."""
 
 import jax
 import jax.numpy as jnp

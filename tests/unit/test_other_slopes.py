@@ -1,4 +1,4 @@
-"""Equal slopes are drawn where positive ones wander, and taken where they are sound."""
+"""Equal slopes are tried where positive ones do not converge, and used where they do."""
 
 import numpy as np
 import pytest

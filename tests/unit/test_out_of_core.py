@@ -1,4 +1,4 @@
-"""Responses that are left on disk: the same fit, the same refusals, and nothing left behind."""
+"""Responses kept on disk: the same fit, the same refusals, and no files left behind."""
 
 import gc
 import subprocess
@@ -32,7 +32,7 @@ Put = Callable[[pd.DataFrame], Path]
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Keep temporary stores where the test can see them, and read few rows at a time."""
+    """Put temporary files into the test's folder, and read few rows at a time."""
     place = tmp_path / "temporary"
     place.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(place))
@@ -51,7 +51,7 @@ def put(tmp_path: Path) -> Put:
 
 @pytest.fixture
 def lists(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let even few cells be kept as lists."""
+    """Keep even small tables as lists of cells."""
     monkeypatch.setattr("bayesirt.data.cells._SPARSE_FROM", 0)
     monkeypatch.setattr("bayesirt.data.cells._SPARSE_BELOW", 2)
 

@@ -1,4 +1,4 @@
-"""The verdict on made-up chains, and draws that come back from a file."""
+"""The verdict on made-up chains, and draws read back from a file."""
 
 import numpy as np
 import pandas as pd
@@ -78,7 +78,7 @@ def with_ability(draws: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def sticky_tails() -> np.ndarray:
-    """Each chain's sign moves freely, its magnitude creeps."""
+    """Return chains with independent signs and slowly moving magnitudes."""
     size = np.abs(sticky())
     return size * np.random.default_rng(3).choice([-1, 1], size=size.shape)
 
@@ -121,7 +121,7 @@ def test_items_and_the_population_do_not_void_the_ranking():
     a[0, :, 2] += 9
     verdict = made(independent(a=a, mu_a=sticky())).verdict
     assert verdict.sound
-    assert (verdict.unconverged, verdict.n_others) == (3, 9)  # an intercept goes with its slope
+    assert (verdict.unconverged, verdict.n_others) == (3, 9)  # an intercept counts with its slope
     text = verdict.to_text()
     assert text.startswith("Abilities and ranks have converged (R-hat at most 1.00")
     assert "3 of 9 item and population parameters have not converged (worst R-hat " in text

@@ -1,4 +1,4 @@
-"""Predictions of items without responses: the integral over what is not known of them."""
+"""Predictions of items without responses integrate over their unknown parameters."""
 
 import jax
 import numpy as np
@@ -19,12 +19,12 @@ SEEN = QMatrix.from_arrays([[1, 0], [0, 1]], ["s1", "s2"], ABILITIES)
 THETA = np.array([[1.5, -1.0], [0.0, 0.5], [-1.0, 2.0]])
 BETA = np.array([0.8, -0.4])
 MU_B = np.array([0.5, -1.0])
-"""Taken out again by β, so that items are as easy as `BETA` says."""
+"""Offset in β, so that the easiness of items is that of `BETA`."""
 KEY = jax.random.key(0)
 
 
 def posterior(sigma_a=1e-9, sigma_d=1e-9, draws=500, spread=0.0) -> Posterior:
-    """Draws that know all but what `sigma_a`, `sigma_d` and `spread` leave open."""
+    """Return draws with uncertainty only from `sigma_a`, `sigma_d` and `spread`."""
     rng = np.random.default_rng(1)
     shape = (2, draws)
     samples = {
@@ -85,7 +85,7 @@ def test_the_population_of_items_is_integrated_over():
 
 
 def test_scores_have_the_chance_in_answering_too():
-    """Of 50 items of known probability, the score is binomial."""
+    """The score on 50 items with known probabilities has a binomial spread."""
     rows = [[1, 0], [0, 1]] * 25
     found = predict_items(posterior(draws=4000), new(rows), key=KEY, max_draws=8000)
     scores = found.scores.set_index("subject").loc[list(found.subjects)]

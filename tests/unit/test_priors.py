@@ -1,4 +1,4 @@
-"""The prior's options, and what the model draws from them."""
+"""The options of priors, and the model's draws from them."""
 
 import itertools
 
@@ -47,7 +47,7 @@ def p_value(draws: np.ndarray, distribution) -> float:
 
 @pytest.mark.statistical
 def test_fixed_priors_draw_what_is_published():
-    """Four tests at 1e-4: a right model fails with a new key once in 2500."""
+    """Four tests at 1e-4: a correct model fails with a new key once in 2500."""
     draws = prior_draws(Priors(kind="fixed"))
     assert p_value(draws["theta"][:, 0], norm(0, 1)) > 1e-4
     assert p_value(draws["a"][:, 1], lognorm(0.5)) > 1e-4
@@ -62,7 +62,7 @@ def test_fixed_priors_draw_what_is_published():
 @pytest.mark.statistical
 @pytest.mark.parametrize("slopes", ["positive", "free", "rasch"])
 def test_hierarchical_priors_scale_the_items(slopes):
-    """Five tests at 1e-4 a case: a right model fails with a new key once in 700."""
+    """Five tests at 1e-4 per case: a correct model fails with a new key once in 700."""
     draws = prior_draws(Priors(slopes=slopes))
     assert p_value(draws["mu_d"], norm(0, 2)) > 1e-4
     expected = draws["mu_d"] - draws.get("mu_b", 0) * draws["a"][:, 0]

@@ -1,4 +1,4 @@
-"""Figures and report of profiles show every name as it is, and say what the numbers say."""
+"""Figures and report of profiles show every name literally, and agree with the numbers."""
 
 import re
 
@@ -62,7 +62,7 @@ def test_what_rests_on_the_prior_is_grey():
 
 
 def test_unsure_cells_are_small():
-    """The area of a cell is 1 - sd² of a whole one."""
+    """A cell's area is 1 - sd² times that of a full cell."""
     cells = plot_heat_map(PROFILES).axes[0].collections[0].get_paths()
     sides = np.array([np.ptp(cell.vertices[:, 0]) for cell in cells])
     order = PROFILES.abilities.sort_values("reliability", ascending=False)["ability"]

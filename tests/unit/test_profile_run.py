@@ -1,4 +1,4 @@
-"""Which rows of a Q-matrix are fitted, which are predicted, and which are left out."""
+"""Rows of a Q-matrix that are fitted, predicted or left out."""
 
 import pytest
 

@@ -44,7 +44,7 @@ def test_a_bar_within_a_bar_is_silent(monkeypatch):
 
 
 def fit_shown(wanted: bool, monkeypatch, capsys) -> str:
-    """Return what a fit shows whose loss halves its distance from 1 in each step."""
+    """Return the output of a fit whose loss halves its distance from 1 in each step."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setattr("bayesirt.progress._SHORT", 0.0)
     monkeypatch.setenv("TERM", "xterm")

@@ -1,4 +1,4 @@
-"""Q-matrices from an LLM: what is asked, what is refused, and what comes of it."""
+"""Q-matrices from an LLM: the questions, refused answers, and the result."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The journal of answers: nothing that was answered is lost, and nothing is asked twice."""
+"""The journal of answers: no answer is lost, and no question is asked twice."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Sheets for people: what is drawn, what comes back, and what that says about the rest."""
+"""Review sheets: the sample, the verdicts, and the estimate for the other items."""
 
 import csv
 from collections import Counter
@@ -25,7 +25,7 @@ def sheet_of(path, annotation=ANNOTATION, texts=TEXTS, **options):
 
 
 def fill(path, rows, verdicts, delimiter=","):
-    """Write a sheet as a spreadsheet program would after people filled it in."""
+    """Write a filled-in sheet as a spreadsheet program would."""
     filled = [rows[0], *([*row[:3], v] for row, v in zip(rows[1:], verdicts, strict=True))]
     with path.open("w", encoding="utf-8-sig", newline="") as file:
         csv.writer(file, delimiter=delimiter).writerows(filled)
@@ -50,7 +50,7 @@ def test_each_item_is_drawn_as_often_and_rare_abilities_every_time(tmp_path):
         assert len(set(drawn)) == 10
         assert sum("geometry" in NEEDS[item] for item in drawn) == 1
         counts.update(drawn)
-    # Binomial(400, .1): six standard deviations for 100 items, less than 1e-6 in all.
+    # Binomial(400, .1): six standard deviations for 100 items fail with probability below 1e-6.
     assert len(counts) == 100
     assert max(abs(n - 40) for n in counts.values()) < 6 * np.sqrt(400 * 0.1 * 0.9)
 

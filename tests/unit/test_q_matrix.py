@@ -1,4 +1,4 @@
-"""Q-matrices: what is read, what is refused, and what is said about them."""
+"""Q-matrices: reading, refusals and descriptions."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Fine-grained abilities by EM: the optimum, the truth, and what must not matter."""
+"""Fine-grained abilities by EM: the optimum, recovery, and invariances."""
 
 import jax
 import jax.numpy as jnp
@@ -48,7 +48,7 @@ def expected_log_density(
 
 
 def covariances(point: PointEstimate) -> np.ndarray:
-    """Return (AᵀE[W]A + Ω⁻¹)⁻¹, to which covariances are a fixed point."""
+    """Return the fixed point of covariance = (AᵀE[W]A + Ω⁻¹)⁻¹."""
     _, n = RESPONSES.cells.matrices()
     a = np.zeros(Q.needs.shape)
     a[Q.loadings] = point["a"]
@@ -67,7 +67,7 @@ def covariances(point: PointEstimate) -> np.ndarray:
 @pytest.mark.slow
 @each_structure
 def test_gradient_vanishes_at_the_estimate(structure):
-    """Of an objective written anew: in standard errors, abilities and items are at its top."""
+    """The gradient of an independent objective vanishes, in standard errors."""
     point = fit_q_mirt(RESPONSES, Q, structure=structure, tolerance=1e-12, n_nodes=9)
     found = covariances(point)
     np.testing.assert_allclose(
@@ -163,7 +163,7 @@ def test_relabelling_permutes_the_answer(point):
 
 
 def test_cells_without_trials_say_nothing(point):
-    """Neither what stands in them nor how they are stored."""
+    """Neither the values in them nor the way they are stored matters."""
     np.testing.assert_array_equal(fit_q_mirt(as_sparse(RESPONSES), Q)["theta"], point["theta"])
     y, n = (x.astype(float) for x in RESPONSES.cells.matrices())
     once = np.where(n > 0, y > 0, np.nan)
@@ -211,7 +211,7 @@ def test_real_data_fit_better_with_abilities_than_with_one(shared):
     ("name", "replication", "n_nodes"), [("coverage 0", 341, 5), ("stress", 55, 15)]
 )
 def test_steep_items_do_not_run_away(name, replication, n_nodes):
-    """Suites whose steepest items have slopes of 20 and more: the loss falls and then stands."""
+    """In suites with slopes of 20 and more, the loss falls and then stays level."""
     key = PortableKey.of(jax.random.key(0))
     q = study_q_matrix(40, 3, np.random.default_rng([0, 0, 0]))
     of_suite, _ = jax.random.split(key.folded(name, replication))

@@ -1,4 +1,4 @@
-"""The blocked moves of the Q-matrix model: each says what the NumPyro model says."""
+"""The blocked moves of the Q-matrix model agree with the NumPyro model."""
 
 import jax
 import jax.numpy as jnp
@@ -137,7 +137,7 @@ def test_scales_know_their_density(structure, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("structure", ["correlated", "general"])
 def test_correlations_that_carry_abilities_know_their_density(structure, monkeypatch):
-    """With the abilities' independent parts held: prior of the correlations, and all answers."""
+    """With the abilities' independent parts fixed: prior of the correlations, and all answers."""
     way, layout = way_of(structure), some_layout(N_SUBJECTS, len(NEEDS))
     name = "root" if structure == "correlated" else "general"
     seen = {}
@@ -188,7 +188,7 @@ def nested_sites() -> dict[str, jax.Array]:
 
 @jax.jit
 def all_turned(sites: dict[str, jax.Array], angle: float):
-    """Sites after one turn of ability 0 away from ability 1, and the log ratio."""
+    """Return the sites after turning ability 0 away from ability 1, and the log ratio."""
     start = Turning(NESTED_PRIOR.correlation(sites), slopes_of(NESTED, sites), jnp.eye(3))
     end, ratio = turned(NESTED, sites, start, jnp.array([0, 1]), jnp.asarray(angle))
     return turned_sites(NESTED, sites, end), ratio
@@ -196,7 +196,7 @@ def all_turned(sites: dict[str, jax.Array], angle: float):
 
 @jax.jit
 def expected_ratio(sites: dict[str, jax.Array], angle: float) -> jax.Array:
-    """Return how much the density rises with a turn, with the Jacobian of all sites."""
+    """Return the change in log density with a turn, plus the log Jacobian of all sites."""
     flat, unravel = jax.flatten_util.ravel_pytree(sites)
 
     def flat_move(x):

@@ -1,4 +1,4 @@
-"""How far the ranking by one model is from that by another."""
+"""Differences between the rankings by two models."""
 
 import numpy as np
 import pytest

@@ -76,7 +76,7 @@ def test_surely_above_is_the_simultaneous_set(samples, level):
 
 @pytest.mark.parametrize("shared", [0.0, 1.0], ids=["apart", "moving together"])
 def test_surely_above_of_many_subjects_is_the_same_set(shared):
-    """Few subjects are searched for the farthest pair; where these move together, all of them."""
+    """A few subjects are searched for the farthest pair, or all if abilities are correlated."""
     rng = np.random.default_rng(2)
     truth = rng.normal(size=(1, 130))
     common = shared * rng.normal(size=(300, 3)) @ rng.normal(size=(3, 130))
@@ -108,9 +108,9 @@ def test_probability_above_by_ranks_counts_the_same_draws(n_subjects, monkeypatc
 
 
 def test_all_statements_hold_at_once_at_the_level():
-    """Draws after the first half are truths: the statements made must hold together in 90%.
+    """With the second half of the draws as truths, all statements must hold at once in 90%.
 
-    The share has a standard error of 0.7%, so a right rule fails with a new key once in 10^4.
+    The share has a standard error of 0.7%, so a correct rule fails with a new key once in 10^4.
     """
     rng = np.random.default_rng(5)
     truth = np.sort(rng.normal(size=15))[::-1]
@@ -137,7 +137,7 @@ def test_two_subjects_are_told_apart_at_their_own_probability():
         ([], [1, 1, 1, 1]),
         ([(0, 3)], [1, 1, 1, 2]),
         ([(0, 1), (0, 2), (0, 3), (1, 3)], [1, 2, 2, 3]),
-        ([(0, 2), (0, 3), (1, 3)], [1, 1, 2, 2]),  # 1 above 3 is nothing to the tier of 2
+        ([(0, 2), (0, 3), (1, 3)], [1, 1, 2, 2]),  # tier 2 is led by 2, so 1 above 3 is irrelevant
         ([(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)], [1, 2, 3, 4]),
     ],
 )
@@ -184,7 +184,7 @@ def test_summary_is_what_the_draws_say():
 
 
 def test_the_first_row_is_rank_1_and_equal_answers_share_their_rank():
-    """Of 40 who answered alike none is often on top, and chance alone orders them."""
+    """Of 40 subjects with equal answers, none is often best, and only chance orders them."""
     n_alike = 40
     theta = np.random.default_rng(3).normal(size=(CHAINS * DRAWS, n_alike + 2))
     theta[:, -2:] -= [4, 9]
@@ -212,7 +212,7 @@ def test_rank_sets_hold_the_rank_and_are_at_least_as_wide_as_one_interval():
 
 
 def test_two_that_are_not_surely_apart_are_one_tier():
-    """Standardised draws of two are 1 and -1, whose spread says nothing of their difference."""
+    """Standardised draws of two subjects are 1 and -1, and do not show how their difference varies."""
     rng = np.random.default_rng(5)
     theta = rng.normal([0.72, -0.72], 0.7, (CHAINS * DRAWS, 2))
     items = np.ones((CHAINS * DRAWS, 3))
@@ -261,7 +261,7 @@ def test_hostile_names_are_escaped_in_html():
 
 
 RANKS_ALONE = 40
-"""A ranking may take so many times what two sorts of each draw take on the same machine."""
+"""Largest time of a ranking, relative to two sorts of each draw on the same machine."""
 LARGE = """
 import time
 from pathlib import Path
@@ -289,7 +289,7 @@ print(wall, cpu, time.process_time() - began, int(status.split("VmHWM:")[1].spli
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 def test_two_thousand_subjects_are_ranked_in_seconds():
-    own = {k: v for k, v in os.environ.items() if k != "XLA_FLAGS"}  # optimised, as users have it
+    own = {k: v for k, v in os.environ.items() if k != "XLA_FLAGS"}  # optimised, as for users
     done = subprocess.run(
         [sys.executable, "-c", LARGE], capture_output=True, text=True, check=True, env=own
     )
@@ -317,7 +317,7 @@ def test_pairs_of_many_subjects_are_written_for_neighbours_only(monkeypatch):
 def test_a_saved_run_keeps_its_ranking_exactly(small_run, tmp_path, monkeypatch):
     save_run(small_run, tmp_path, "")
     again = rank_subjects(small_run.posterior)
-    monkeypatch.setattr("bayesirt.ranking.run_folder.ranked", None)  # what is kept is taken
+    monkeypatch.setattr("bayesirt.ranking.run_folder.ranked", None)  # the stored ranking is used
     kept = load_run(tmp_path).ranking
     pd.testing.assert_frame_equal(kept.summary, again.summary, check_exact=True)
     pd.testing.assert_frame_equal(kept.pairwise, again.pairwise, check_exact=True)

@@ -1,4 +1,4 @@
-"""What reading a table tells while it lasts."""
+"""Progress reports while a table is read."""
 
 import json
 from pathlib import Path

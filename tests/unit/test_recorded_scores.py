@@ -1,4 +1,4 @@
-"""Scores as hundredths record them, by which a density and masses are held against each other."""
+"""Scores recorded in hundredths, so that densities and probability masses are comparable."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ HUNDREDTHS = jnp.arange(101) * (PARTS // 100)
 @pytest.mark.parametrize("eta", [-1.5, 0.2, 3.7])
 def test_hundredths_have_a_probability_of_one(model, further, eta):
     if isinstance(model, Continuous):
-        eta = np.clip(eta, -1, 1)  # else the beta density has no bound at an end
+        eta = np.clip(eta, -1, 1)  # otherwise the beta density is unbounded at an end
     law = model.family.law
     at = jnp.full(101, eta), HUNDREDTHS, jnp.full(101, PARTS), *map(jnp.asarray, further)
     assert float(jnp.exp(law.recorded(*at)).sum()) == pytest.approx(1, abs=0.02)

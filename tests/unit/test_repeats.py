@@ -1,4 +1,4 @@
-"""Runs of a question that go together: the beta-binomial family, pass@k, and when it is taken."""
+"""Correlated runs of a question: the beta-binomial family, pass@k, and the choice of the model."""
 
 import jax
 import jax.numpy as jnp
@@ -93,7 +93,7 @@ def test_residuals_have_the_variance_that_they_say():
 
 
 def known_posterior(phi: float, runs: int = 5) -> tuple[Posterior, np.ndarray, np.ndarray]:
-    """Return a posterior that knows μ, with answers of which all are right or all wrong."""
+    """Return a posterior with known μ, and questions whose runs are all right or all wrong."""
     rng = np.random.default_rng(0)
     trials = np.full((3, 200), runs)
     successes = runs * (rng.uniform(size=trials.shape) < 0.5)

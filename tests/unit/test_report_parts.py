@@ -1,4 +1,4 @@
-"""What a report says of items and of the point estimate: as much as the tables bear out."""
+"""A report's statements on items and on the point estimate are supported by its tables."""
 
 import re
 from dataclasses import replace
@@ -24,7 +24,7 @@ LISTS = ("flipped", "miskeyed", "duplicated", "near_duplicate", "saturated", "re
 
 
 def reviewed(run: Run, **lists: list[int]) -> ItemReview:
-    """Return a run's review with these items, by number, on these lists and no other."""
+    """Return a run's review with only these items, by number, on the given lists."""
     review = review_items(run.posterior)
     table = review.summary.sort_values("item", key=lambda names: names.str[5:].astype(int))
     for name in LISTS:

@@ -1,4 +1,4 @@
-"""Responses hold what was promised, in either layout, or refuse."""
+"""Responses in either layout keep their contract, or refuse the input."""
 
 import tracemalloc
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Rows shared out over devices and processes: the same numbers, and the same draws."""
+"""Rows sharded over devices and processes give the same numbers and the same draws."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ def mesh_of(n_devices: int) -> Mesh:
 
 
 def sparse(responses: Responses) -> Responses:
-    """Return about half of the responses, as a list of cells."""
+    """Return about half of the responses, stored as a list of cells."""
     listed = responses.cells.listed()
     kept = np.random.default_rng(1).uniform(size=len(listed.item)) < 0.5
     cells = SparseCells(*responses.cells.shape, type(listed)(*(x[kept] for x in listed)))
@@ -123,7 +123,7 @@ def test_laplace_refuses_a_mesh(small):
 
 @pytest.mark.slow
 def test_draws_with_clusters_are_those_of_one_device():
-    """Of LaRT, whose clusters move with lengths too."""
+    """Use LaRT, whose cluster moves depend on lengths too."""
     of_each = Clusters.of([f"llm {i // 3}" for i in range(23)])
     responses = replace(simulate_lart(23, 15)[0], clusters=of_each)
     alone, shared = (

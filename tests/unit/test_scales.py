@@ -1,4 +1,4 @@
-"""Grades and scores are found, told apart from mistakes, and kept; what is wrong has a way out."""
+"""Grades and scores are recognised, distinguished from mistakes, and kept; errors give advice."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Scores draw by draw against every answer drawn by itself, and against closed forms."""
+"""Draws of scores, compared with answers drawn one by one and with closed forms."""
 
 import jax
 import numpy as np
@@ -16,7 +16,7 @@ KEY = jax.random.key(0)
 
 
 def drawn(coverage: float = 0.6, samples: int = 1000, trials: int = 1) -> Posterior:
-    """Return twelve subjects with answers to some of nine items."""
+    """Return draws of twelve subjects with answers to some of nine items."""
     rng = np.random.default_rng(0)
     truth, level = np.linspace(1.5, -1.5, 12), np.linspace(-2, 2, 9)
     theta = truth + 0.3 * rng.normal(size=(samples, 12))
@@ -65,7 +65,7 @@ def test_nobody_scores_below_what_guessing_gives():
 
 @pytest.mark.parametrize("trials", [1, 3])
 def test_realised_scores_are_distributed_as_answers_drawn_one_by_one(monkeypatch, trials):
-    """Frequencies of 20,000 draws differ by at most .02 beyond an error of .014 (4 sd)."""
+    """Frequencies of 20,000 draws differ by at most .02, beyond a sampling error of .014 (4 sd)."""
     monkeypatch.setattr("bayesirt.ranking.score_draws._MOST_DRAWS", 20_000)
     monkeypatch.setattr(
         "bayesirt.ranking.score_draws.excess_factor", lambda p, _: np.ones(len(p.trials))
@@ -136,7 +136,7 @@ def test_score_ranks_are_places_by_medians_and_equal_scores_share_the_best():
 
 
 def with_a_trait(sd: float, seed: int = 0) -> Posterior:
-    """Return 200 subjects, 40 of which lack 30 of 60 items that share a trait of this sd."""
+    """Return 200 subjects, of whom 40 lack the 30 of 60 items that share a trait of this sd."""
     rng = np.random.default_rng(seed)
     theta, d = rng.normal(size=200), rng.normal(size=60)
     eta = theta[:, None] + d
@@ -153,7 +153,7 @@ def with_a_trait(sd: float, seed: int = 0) -> Posterior:
 
 
 def test_no_excess_is_found_where_answers_have_ability_alone_in_common():
-    """Without bias 1 + a mean over 160 donors of variance 2, over 20 sets: error .025."""
+    """Each factor is 1 plus a mean over 160 donors of variance 2: over 20 sets, the error is .025."""
     factors = [excess_factor(with_a_trait(0, s), np.random.default_rng(0))[0] for s in range(20)]
     assert np.mean(factors) < 1.05 + 0.1
     assert np.min(factors) >= 1

@@ -1,6 +1,6 @@
 """Scores become successes out of trials, or a sentence that names the cell.
 
-Counts and thresholds that cannot be are in `cli/test_bad_input.py`.
+`cli/test_bad_input.py` covers impossible counts and thresholds.
 """
 
 from decimal import Decimal

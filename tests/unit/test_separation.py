@@ -1,4 +1,4 @@
-"""How many more items tell two subjects apart: in closed form where items are known."""
+"""Number of further items that separate two subjects, in closed form for known items."""
 
 import made_posterior
 import numpy as np
@@ -21,7 +21,7 @@ N_ITEMS, SAMPLES = 20, 4000
 
 
 def posterior_of(means: list[float], sd: float) -> Posterior:
-    """Return normal posteriors of exact mean and spread; items with a = 1.5 and d = 0 are known."""
+    """Return normal posteriors with exact mean and spread, with known a = 1.5 and d = 0."""
     grid = norm.ppf((np.arange(SAMPLES) + 0.5) / SAMPLES)
     rng = np.random.default_rng(2)
     theta = np.stack([m + sd * rng.permutation(grid) / grid.std() for m in means], 1)
@@ -36,7 +36,7 @@ def with_known_items(answers: np.ndarray, theta: np.ndarray, **statistics: np.nd
 
 
 def test_more_items_shrink_the_difference_as_information_adds_up():
-    posterior = posterior_of([0.1, -0.1], 1e-3)  # so tight that information is that of the means
+    posterior = posterior_of([0.1, -0.1], 1e-3)  # so narrow that information is that at the means
     theta = posterior.theta
     apart = theta[:, 0] - theta[:, 1]
     wide = theta.mean(0) + 300 * (theta - theta.mean(0))

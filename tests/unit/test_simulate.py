@@ -14,7 +14,7 @@ FALSE_ALARM = 1e-6
 
 
 def test_free_slopes_sum_above_zero():
-    """They are the model's own draws: what else priors say of them is in `test_priors.py`."""
+    """Slopes are drawn by the model; `test_priors.py` tests their other properties."""
     drawn = [
         simulate_responses(9, 7, key=jax.random.key(k), priors=Priors(slopes="free")).parameters
         for k in range(30)
@@ -27,7 +27,7 @@ def test_free_slopes_sum_above_zero():
 
 @pytest.mark.parametrize("slopes", ["positive", "free"])
 def test_responses_follow_the_parameters(slopes: str):
-    """The squared distances of 600 cells of 1000 trials add up as chi-square does."""
+    """The squared residuals of 600 cells of 1000 trials have a chi-square sum."""
     drawn = simulate_responses(
         30, 20, key=jax.random.key(1), priors=Priors(slopes=slopes), trials=1000
     )

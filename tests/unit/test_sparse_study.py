@@ -1,7 +1,6 @@
-"""The sparse study simulates what it says, counts rightly and says what it found.
+"""The sparse study simulates as specified, counts correctly and reports its findings.
 
-Where the posterior plays no part, a quick estimator stands in for IRT: what is tested is the
-study.
+Where the posterior does not matter, a quick estimator replaces IRT.
 """
 
 import json
@@ -66,7 +65,7 @@ def test_masks_have_the_stated_coverage(weights: np.ndarray, n_observed: int):
         mask = draw_mask(weights, n_observed, np.random.default_rng(seed))
         assert mask.sum(1).min() >= 2
         assert mask.sum(0).min() >= 3
-        # At 70% sparsity the least numbers alone may take more cells than the coverage leaves.
+        # At 70% sparsity the minimum counts alone may need more cells than the coverage allows.
         assert n_observed <= mask.sum() <= n_observed + (6 if n_observed == 30 else 0)
 
 
@@ -141,7 +140,7 @@ def made_suite(successes: list[list[int]], theta: list[float]) -> Suite:
 
 
 def test_the_point_estimate_is_measured_by_hand():
-    """By the average: the third, the first, the second. In truth: the first, second, third."""
+    """The average's order is third, first, second; the true order is first, second, third."""
     suite = made_suite([[9, 1], [4, 4], [9, 3]], [2.0, 1.0, 0.0])
     point = replace(by_logits(suite.responses), parameters=xr.Dataset({
         "theta": ("subject", [1.0, 3.0, -1.0]), "a": ("item", [1.0, 0.0]),
@@ -169,7 +168,7 @@ def test_draws_are_measured_by_hand():
     assert (row["average_low"], row["average_high"]) == pytest.approx((-1, -0.5))
     assert (row["subjects"], row["ranks_covered"]) == (3, 3)
     assert row["rank_width"] == pytest.approx(2 / 3)
-    # All three are misplaced: the third surely, the second by its interval, the first perhaps.
+    # All three are misplaced: the third credibly, the second by its interval, the first perhaps.
     assert (row["misplaced"], row["exposed"], row["false_alarms"]) == (3, 2, 0)
 
 
@@ -184,7 +183,7 @@ def test_the_interaction_is_found_on_a_made_surface():
     found = fit_interaction(s, d, exact)
     np.testing.assert_allclose(found.gamma, [0.1, 0.3, 0.05, 0.2], atol=1e-12)
     assert found.r_squared == pytest.approx(1)
-    # Orthogonal to every term: it changes no coefficient, and is all of the residual.
+    # Orthogonal to every term: it changes no coefficient and is the whole residual.
     bent = exact + 0.01 * np.tile([1.0, -2.0, 1.0], 4)
     found = fit_interaction(s, d, bent)
     np.testing.assert_allclose(found.gamma, [0.1, 0.3, 0.05, 0.2], atol=1e-12)
@@ -227,7 +226,7 @@ def test_regressions_give_the_papers_figures_on_its_own_cells(shared: Path):
 
 @pytest.fixture(scope="module")
 def averages() -> pd.DataFrame:
-    """Return the mean ρ of the simple average over 4 suites of each cell of the paper's grid."""
+    """Return the simple average's mean ρ over 4 suites for each cell of the paper's grid."""
     rows = []
     for k, condition in enumerate(c for c in SparseDesign().conditions if not c.is_domain):
         suites = [draw_suite(condition, np.random.default_rng([7, k, s])) for s in range(4)]

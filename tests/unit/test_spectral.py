@@ -26,7 +26,7 @@ def algorithm_2(x: np.ndarray, coverage: float, clip: float) -> tuple[np.ndarray
 
 
 def even_mask(n_subjects: int, n_items: int, every: int) -> np.ndarray:
-    """Return a mask that leaves each row and each column the same share of its cells."""
+    """Return a mask that keeps the same share of cells in each row and each column."""
     return np.add.outer(np.arange(n_subjects), np.arange(n_items)) % every > 0
 
 
@@ -69,7 +69,7 @@ def test_known_truth_comes_back():
 
 
 def test_subjects_who_ran_few_items_are_not_taken_for_weak():
-    """Coverage from 20% to 100% of rows and 30% to 100% of columns."""
+    """Coverage is 20% to 100% by row and 30% to 100% by column."""
     responses, theta, *_ = simulate(300, 300)
     rng = np.random.default_rng(4)
     by_row, by_column = rng.uniform(0.2, 1, 300), rng.uniform(0.3, 1, 300)
@@ -82,7 +82,7 @@ def test_subjects_who_ran_few_items_are_not_taken_for_weak():
 
 
 def test_all_components_above_noise_are_kept():
-    """Twelve groups, each right on its own items only, are more than the first search brings."""
+    """Twelve groups, each right only on its own items, exceed the first search's components."""
     y = np.kron(np.eye(12), np.ones((20, 20)))
     assert fit_spectral(Responses.from_arrays(y)).settings["components"] == 12
 

@@ -1,4 +1,4 @@
-"""What describes items, and the order of names: kept when responses are left on disk."""
+"""Item metadata and the order of names are kept when responses stay on disk."""
 
 import tempfile
 from pathlib import Path
@@ -19,13 +19,13 @@ from bayesirt.errors import ResponseError
 
 @pytest.fixture(autouse=True)
 def few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read few rows at a time, and keep them where the test can."""
+    """Read few rows at a time, and put temporary files into the test's folder."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr("bayesirt.data.readers.long_parquet._AT_ONCE", 64)
 
 
 def described(seed: int = 0) -> pd.DataFrame:
-    """Return counts with what describes items, of several types and with gaps."""
+    """Return counts with item metadata of several types and with missing values."""
     frame, values = counts(seed).query("trials > 0"), np.random.default_rng(1)
     item = frame["item"].to_numpy()
     per_item = {
@@ -39,13 +39,13 @@ def described(seed: int = 0) -> pd.DataFrame:
 
 
 def own(frame: pd.DataFrame, path: Path) -> Responses:
-    """Write a file of this package, and return what it holds."""
+    """Write a file of this package, and return its responses."""
     about = [c for c in frame if c not in ROLES.values()]
     held = Responses.from_long(
         frame, subject="model", score="successes", trials="trials", item_metadata=about
     )
     order = np.arange(held.n_subjects)[::-1], np.roll(np.arange(held.n_items), 7)
-    held = held.select(*order)  # no order in which rows would come by themselves
+    held = held.select(*order)  # an order that no reader would produce by itself
     held.to_parquet(path)
     return held
 

@@ -1,4 +1,4 @@
-"""Claims are figures of tables, judged within two standard errors, and said in a line each."""
+"""Claims are figures from tables, judged within two standard errors, with one line each."""
 
 import numpy as np
 import pandas as pd
@@ -26,7 +26,7 @@ empty;;Nothing;;x;;;
         (1.0, 0.5, 0.0, "agrees"),
         (1.0, 0.3, 0.4, "agrees"),
         (1.0, 0.3, 0.3, "differs"),
-        (5e-4, 0.0, 0.0, "agrees"),  # As printed figures are rounded.
+        (5e-4, 0.0, 0.0, "agrees"),  # Printed figures are rounded.
         (1.0, np.nan, 0.0, ""),
         (np.nan, 0.1, 0.1, ""),
     ],

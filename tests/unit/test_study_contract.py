@@ -1,4 +1,4 @@
-"""What every study keeps: it goes on where it was, wherever it is run, and writes what it found."""
+"""Contract of every study: it resumes, runs in any process, and writes its findings."""
 
 import shutil
 from collections.abc import Iterator
@@ -30,13 +30,13 @@ def quick() -> Iterator[None]:
 def done(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, quick: None
 ) -> tuple[str, Study, Path]:
-    """Return a study's name, what came of it, and the folder that it ran in."""
+    """Return a study's name, its result, and its folder."""
     folder = tmp_path_factory.mktemp("study") / request.param
     return request.param, STUDIES[request.param](key=KEY, folder=folder), folder
 
 
 def assert_same(one: Study, other: Study) -> None:
-    """Compare rows and tables of two runs, but for how long they took."""
+    """Compare rows and tables of two runs, except for times."""
     assert one.tables.keys() == other.tables.keys()
     pairs = [(one.tables[name], other.tables[name]) for name in one.tables]
     for a, b in [(one.replications, other.replications), *pairs]:
@@ -44,7 +44,7 @@ def assert_same(one: Study, other: Study) -> None:
 
 
 def without_times(table: pd.DataFrame) -> pd.DataFrame:
-    """Leave out columns of times, and cBMM's rows of their ratios."""
+    """Drop columns of times, and cBMM's rows of ratios of times."""
     if "claim" in table:
         table = table[~table["claim"].str.match("growth|speedup")]
     return table.drop(columns=[c for c in table if str(c).startswith(TIMES)])
@@ -114,7 +114,7 @@ PARTS = {"one": Part(("k",), ("value",)), "other": Part(("k", "method"), ("value
 
 
 def made_tasks(n: int = 3) -> list[Task]:
-    """Return tasks that yield a row of one part and two of the other."""
+    """Return tasks that yield one row of part `one` and two of part `other`."""
     return [
         Task(
             [("one", (k,)), ("other", (k, "a")), ("other", (k, "b"))],

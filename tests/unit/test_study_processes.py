@@ -1,4 +1,4 @@
-"""A study's replications in other processes: of this host, or of Dask workers."""
+"""A study's replications in other processes, on this host or on Dask workers."""
 
 import sys
 

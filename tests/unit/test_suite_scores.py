@@ -1,4 +1,4 @@
-"""Predicted suite scores against closed forms, and what must not change them."""
+"""Predicted suite scores against closed forms, and their invariances."""
 
 import jax
 import numpy as np

@@ -1,4 +1,4 @@
-"""Tables of the terminal at 60 and at 100 columns: what is told of whom, and what goes first."""
+"""Terminal tables at 60 and at 100 columns: their contents, and the columns dropped first."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +20,7 @@ MODELS = [f"some-vendor/model-{k:02d}-instruct-with-a-long-name" for k in range(
 
 @pytest.fixture(scope="module")
 def named_run(small_run: Run) -> Run:
-    """Return the stored run with long names, which differ in their middle."""
+    """Return the stored run with long names that differ in the middle."""
     posterior = small_run.posterior
     new = dict(zip(posterior.subjects, MODELS, strict=True))
     tree = posterior.tree.copy()

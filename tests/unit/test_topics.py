@@ -1,4 +1,4 @@
-"""Rankings by topic: where topics are read from, what is ranked, and who gains or loses."""
+"""Rankings by topic: how topics are read, what is ranked, and who gains or loses."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +27,7 @@ QUICK = bayesirt.Settings(draws=500)
 
 
 def answers() -> pd.DataFrame:
-    """Return answers of subjects of whom the first is good at law alone, the last at all else."""
+    """Return answers; the first subject is good at law only, the last at everything else."""
     rng, n_subjects = np.random.default_rng(5), N_SUBJECTS
     rows, item = [], 0
     for topic, n_items in TOPICS.items():
@@ -43,7 +43,7 @@ def answers() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def run() -> Run:
-    """Return a ranking by topics of 20 items, the shape of `small`, two items without one."""
+    """Return a ranking by topic of 20 items (the shape of `small`), two without a topic."""
     frame = answers()
     frame.loc[frame["item"].isin(UNTOLD), "area"] = None
     with pytest.MonkeyPatch.context() as patch:
@@ -225,7 +225,7 @@ def test_a_file_of_topics_must_fit(tmp_path: Path):
 
 @pytest.mark.slow
 def test_intervals_hold_where_abilities_differ_by_topic():
-    """Of 3 topics x 40 subjects all intervals of gains hold 90%, within 6 standard errors."""
+    """Intervals of gains in 3 topics x 40 subjects cover 90%, within 6 standard errors."""
     rng = np.random.default_rng(7)
     theta = np.sqrt(0.7) * rng.normal(size=(40, 1)) + np.sqrt(0.3) * rng.normal(size=(40, 3))
     rows = []

@@ -1,4 +1,4 @@
-"""What the EMs for several abilities share: one set of equations, whatever abilities items need."""
+"""Equations that the EMs for several abilities share, whatever abilities items need."""
 
 import jax
 import jax.numpy as jnp

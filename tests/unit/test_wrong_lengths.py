@@ -1,4 +1,4 @@
-"""Lengths of wrong answers: their sums, what is taken out, ELPD, and what is refused."""
+"""Lengths of wrong answers: sums, adjusted lengths, ELPD and refusals."""
 
 from dataclasses import replace
 
@@ -38,7 +38,7 @@ SITES = unconstrained(some_sites(1, (6, 5)))
 def some_posterior(
     responses: Responses, seed: int, *, wrong_lengths: bool, n_draws: int = 200
 ) -> Posterior:
-    """Return draws that need not be of these responses' posterior."""
+    """Return arbitrary draws, not from these responses' posterior."""
     rng = np.random.default_rng(seed)
     shape = (2, n_draws)
     n, j = responses.n_subjects, responses.n_items
@@ -84,7 +84,7 @@ def test_plain_lengths_stay_what_they_were():
 
 @BOTH
 def test_steps_on_lengths_see_them_with_wrong_ones_taken_out(responses):
-    """The same key: φ, ω and λ are those of plain LaRT on lengths from which δ w is gone."""
+    """With one key, φ, ω and λ equal those of plain LaRT on lengths minus δ w."""
     of_delta = {"mu_delta": jnp.zeros(()), "sigma_delta": jnp.zeros(()), "delta": DELTA}
     latencies = latencies_of(responses, layout_of(responses), wrong_lengths=True)
     key, wrong = jax.random.key(0), WithLengths(LaRT(wrong_lengths=True))
@@ -201,7 +201,7 @@ def test_words_follow_the_numbers(elpd, se, n_bad, expected):
 
 
 def test_a_new_subject_s_wrong_lengths_are_not_its_speed():
-    """Wrong answers δ longer say of ability and speed what right ones without it say."""
+    """Wrong answers longer by δ are as informative on ability and speed as right ones without δ."""
     rng = np.random.default_rng(4)
     a, d, phi, omega = (jnp.asarray(1 + 0.2 * rng.normal(size=(20, 5))) for _ in range(4))
     rho, lam = jnp.full(20, -0.5), jnp.ones((20, 5))
