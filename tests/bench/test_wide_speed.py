@@ -31,6 +31,6 @@ def test_near_pairs_alone_are_compared_much_faster(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(pairwise, "_FARTHEST_FEW", ())
     all_, long_all = timed(lambda: surely_above(theta, 0.9))
     print(f"P(above): {long / seconds:.1f} times faster; sets: {long_all / seconds_few:.1f} times")
-    np.testing.assert_allclose(near, every, rtol=0, atol=1.5 / DRAWS)  # 32-bit ties
+    np.testing.assert_allclose(near, every, rtol=0, atol=1.5 / DRAWS)  # 32 bits cause ties
     np.testing.assert_array_equal(few, all_)
     assert min(long / seconds, long_all / seconds_few) > FASTER

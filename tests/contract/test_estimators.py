@@ -175,7 +175,7 @@ def test_trials_equal_repeated_rows_of_a_table(fit):
 @each_blockwise_estimator
 @pytest.mark.parametrize("axis", [0, 1], ids=["subjects", "items"])
 def test_n_trials_equal_n_copies(fit, axis):
-    """Copies of a row share one parameter's prior, so each copy gets an n-th of it."""
+    """The n copies of a row together have one row's prior, so each gets an n-th of it."""
     y = (model_counts(30, 20)[0] > 0).astype(int)
     rng = np.random.default_rng(0)
     start = [rng.normal(size=30), np.exp(rng.normal(size=20)), rng.normal(size=20)]
@@ -230,7 +230,7 @@ def test_equal_rows_are_equal_abilities_in_32_bits(fit):
 
 @each_estimator_with_slopes_of_zero
 def test_equal_scores_are_equal_abilities_in_32_bits(fit):
-    """Excluded are estimators that expect slopes near 1: there six failures outweigh one."""
+    """Estimators that expect slopes near 1 are left out: there six failures outweigh one."""
     y = np.zeros((8, 6))
     y[1:, 1:] = np.nan
     assert_equal_abilities_in_32_bits(fit, y)

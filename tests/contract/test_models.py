@@ -334,7 +334,7 @@ def test_hyperparameters_carry_items_whose_prior_changes_by_their_volume(name):
     sign, log_volume = np.linalg.slogdet(jacobian)
     assert sign == 1
     assert float(log_jacobian) == pytest.approx(log_volume, abs=1e-10)
-    assert float(left_out) == pytest.approx(log_volume, abs=1e-9)  # what the items' prior loses
+    assert float(left_out) == pytest.approx(log_volume, abs=1e-9)  # the loss in the items' prior
 
 
 def test_every_model_is_held_to_this():

@@ -1,7 +1,7 @@
 """Models of lengths and of several abilities, with clustered subjects: two engines agree.
 
-LaRT has lengths of wrong answers too. Without clusters and these lengths, engines are tested by
-Geweke's tests and by the tests of densities.
+LaRT includes lengths of wrong answers. Geweke's tests and the tests of densities cover engines
+without clusters and without these lengths.
 """
 
 from dataclasses import replace
@@ -50,8 +50,8 @@ def with_log_slopes(posterior: Posterior) -> Posterior:
 def test_nuts_and_blocked_agree(name: str):
     """Means and spreads of 125 to 180 quantities at 5 standard errors: one false alarm in 3,000.
 
-    Spreads of Λ are left out, because its tails are too heavy for a standard deviation. So are the
-    tails of the Q-matrix model's slopes, which are compared as logarithms instead.
+    Spreads of Λ are left out, because its tails are too heavy for a standard deviation. The
+    Q-matrix model's slopes have such tails too, and are compared as logarithms.
     """
     model: ResponseModel = MODELS[name]
     responses = in_clusters()

@@ -159,8 +159,8 @@ def test_populations_are_drawn_from_their_conditional(model):
 def test_posterior_of_grades_is_near_the_one_that_blocked_moves_draw(spread, of_gaps):
     """60 x 30, four grades: means within .3 posterior sd (.12 root mean square), sds within 15%.
 
-    If all gaps are equal, their intervals are a quarter too wide: the spread of gaps starts where
-    the prior expects it, and answers pull it down slowly.
+    If all gaps are equal, their sds are a quarter too large: the spread of gaps starts where the
+    prior expects it, and answers pull it down slowly.
     """
     rng = np.random.default_rng(0)
     theta, a = rng.normal(size=60), np.exp(0.4 * rng.normal(size=30))

@@ -76,7 +76,7 @@ class StanModel(ResponseModel):
 
 
 def draws_of_blocked() -> dict[str, np.ndarray]:
-    """Sample with the blocked kernel and its default moves in NumPyro's MCMC."""
+    """Sample with the blocked kernel and its generic moves in NumPyro's MCMC."""
     moves = moves_of(way_of(StanModel()), LAYOUT)
     hyper = ("sigma_theta", "sigma_a", "mu_b", "sigma_b")
     starts = dict(zip(("theta", "a", "b"), map(jnp.zeros, (len(Y), *2 * Y.shape[1:])), strict=True))

@@ -79,7 +79,7 @@ def test_any_alarm_for_a_benchmark_of_an_honest_bank_is_rare(banks: list[Simulat
 
 
 def test_leaked_anchors_are_found(banks: list[Simulated]):
-    """At least half of the anchors leaked to half of the subjects are found, and 95% leaked to all.
+    """Half of the anchors leaked to half of the subjects are found, and 95% of those leaked to all.
 
     Leaked anchors have an honest proportion correct below half. In 400 other banks, with recent
     subjects from the reference population, 71% and 100% were found.

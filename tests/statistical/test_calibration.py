@@ -21,7 +21,7 @@ FALSE_ALARM = 1e-3
 
 @pytest.fixture(scope="module")
 def study() -> CalibrationStudy:
-    """Run blocked chains, and an engine that pulls their draws (and log a) halfway to the mean."""
+    """Run blocked chains, and shrink their draws (log a for slopes) halfway to their means."""
     last: list[Posterior] = []
 
     def blocked(responses: Responses, key: Array) -> Posterior:

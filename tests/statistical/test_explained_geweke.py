@@ -1,4 +1,4 @@
-"""Getting it right (Geweke 2004) with explained items or subjects, as `test_blocked_geweke`."""
+"""Getting it right (Geweke 2004) with explained items or subjects; see `test_blocked_geweke`."""
 
 import jax
 import numpy as np

@@ -1,8 +1,8 @@
 """Getting MIRT's sweeps right (Geweke 2004), as `test_blocked_geweke` does for the 2PL.
 
 Parameters are drawn from the prior, and answers given them, some missing. After ten sweeps given
-these answers, the parameters are still draws from the prior. They keep the axes in which they are
-drawn, because the prior is invariant to rotations.
+these answers, the parameters are still draws from the prior. The prior is invariant to rotations,
+so no axes are chosen.
 """
 
 import jax

@@ -72,7 +72,7 @@ def test_ranks_by_scores_over_items_like_these_are_held():
 
 @pytest.mark.parametrize("whole", [True, False], ids=["benchmarks", "items"])
 def test_realised_scores_are_held_on_real_benchmarks(shared: Path, whole: bool):
-    """Promised is a coverage of .85; for 90 subjects, 2 standard errors are 6%."""
+    """The promised coverage is .85; for 90 subjects, 2 standard errors are 6%."""
     with np.load(shared / "data" / "metabench_joint5.npz", allow_pickle=False) as data:
         answers, benchmark = np.maximum(data["Y"], 0).astype(int), data["benchmark"]
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Answers of new subjects, from logs of a harness."""
+"""Answers of new subjects, read from a harness's logs."""
 
 from pathlib import Path
 

@@ -123,7 +123,7 @@ def test_wrong_engines_are_caught_and_named(study: CalibrationStudy, engine: str
 
 @pytest.mark.parametrize(("n", "kept"), [(200, 99), (30, 99), (50, 9)])
 def test_uniform_ranks_stay_inside_the_envelope_as_often_as_it_says(n: int, kept: int):
-    """The share among 20,000 simulations is within 5 standard errors."""
+    """The share among 20,000 simulations is within 5 standard errors of its probability."""
     envelope = simultaneous_envelope(n, kept, 0.95)
     ranks = np.random.default_rng(0).integers(0, kept + 1, (20_000, n))
     of_rank = np.zeros((len(ranks), kept + 1), int)
@@ -256,7 +256,7 @@ def test_rasch_has_no_discriminations_to_study():
 
 
 def said_of(study: CalibrationStudy, what: str) -> tuple[float, str]:
-    """Return a claim's figure, and what its verdict says of the first run that it counts."""
+    """Return a claim's figure, and the part of its verdict about the first run it counts."""
     claim = study.claims[study.claims["claim"].str.endswith(what)].iloc[0]
     return claim["here"], claim["verdict"].split(": ")[1]
 

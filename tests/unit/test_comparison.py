@@ -1,4 +1,4 @@
-"""Point against posterior, worked out by hand."""
+"""Comparison of a point estimate with a posterior, worked out by hand."""
 
 import numpy as np
 import pytest

@@ -62,7 +62,7 @@ def test_budget_ends_chains_when_abilities_have_converged():
     assert not converged({"theta": apart})
     assert not within(60.0, 4, dict)({"theta": apart}, 4)
     assert within(1e-9, 4, dict)({"theta": apart}, 4)
-    assert within(60.0, 4, dict)({"theta": apart[:, :20]}, 4)  # too few draws to count as converged
+    assert within(60.0, 4, dict)({"theta": apart[:, :20]}, 4)  # too few draws to judge
     slope = {"theta": theta, "mu_a": level[..., 0]}
     assert within(1e-9, 4, dict)(slope, 4)
     assert not within(1e-9, 4, dict)(slope, 2)

@@ -1,4 +1,4 @@
-"""Tables of the FPC study, counted by hand."""
+"""Tables of the FPC study, compared with counts by hand."""
 
 from collections.abc import Iterator
 

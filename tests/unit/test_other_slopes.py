@@ -1,4 +1,4 @@
-"""Equal slopes are tried where positive ones do not converge, and used where they do."""
+"""Equal slopes are tried where positive ones do not converge, and used where they are sound."""
 
 import numpy as np
 import pytest

@@ -212,7 +212,7 @@ def test_rank_sets_hold_the_rank_and_are_at_least_as_wide_as_one_interval():
 
 
 def test_two_that_are_not_surely_apart_are_one_tier():
-    """Standardised draws of two subjects are 1 and -1, and do not show how their difference varies."""
+    """Standardised draws of two subjects are 1 and -1, so their difference seems not to vary."""
     rng = np.random.default_rng(5)
     theta = rng.normal([0.72, -0.72], 0.7, (CHAINS * DRAWS, 2))
     items = np.ones((CHAINS * DRAWS, 3))

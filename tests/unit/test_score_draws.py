@@ -153,7 +153,7 @@ def with_a_trait(sd: float, seed: int = 0) -> Posterior:
 
 
 def test_no_excess_is_found_where_answers_have_ability_alone_in_common():
-    """Each factor is 1 plus a mean over 160 donors of variance 2: over 20 sets, the error is .025."""
+    """A factor is 1 plus a mean over 160 donors of variance 2; over 20 sets the error is .025."""
     factors = [excess_factor(with_a_trait(0, s), np.random.default_rng(0))[0] for s in range(20)]
     assert np.mean(factors) < 1.05 + 0.1
     assert np.min(factors) >= 1
