@@ -156,7 +156,7 @@ def test_quadrature_is_the_integral(family, responses):
 
 @pytest.mark.slow
 def test_abilities_are_drawn_from_their_posteriors():
-    """Five answers, so far from normal; 4,000 draws per subject; one false alarm in 1,000."""
+    """Posteriors of five answers are not normal; 4,000 draws each, one false alarm in 1,000."""
     few = MISSING.select(np.arange(30), np.arange(5))
     a, d = jnp.full(5, 1.5), jnp.zeros(5)
     found, _ = integrate_abilities(

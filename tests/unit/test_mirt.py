@@ -82,7 +82,7 @@ def exact_log_likelihood(a, d):
 
 
 def test_exact_marginal_likelihood_hardly_rises_from_the_estimate(point):
-    """The normal approximation moves no parameter by two fifths of its standard error."""
+    """The normal approximation moves parameters by less than two fifths of a standard error."""
     a, d = jnp.asarray(point["a"]), jnp.asarray(point["d"])
     precision = np.zeros((3, 3))
     precision[:2, :2], precision[2, 2] = point["precision_a"], point["sigma_d"] ** -2
