@@ -98,7 +98,7 @@ def test_clusters_are_ranked_by_the_score_at_their_levels(cli: Cli, tmp_path: Pa
     assert (table["expected_score"].diff().dropna() <= 0.01).all()
     assert table["ability 2"].between(table["ability 2_low"], table["ability 2_high"]).all()
     assert (
-        f"Of 15 clusters {table['cluster'][0]} is first, with an expected score of" in shown.words
+        f"Of 15 clusters, {table['cluster'][0]} is first, with an expected score of" in shown.words
     )
     assert "of the variance of abilities lies between clusters" in shown.words
     report = (out / "report.html").read_text()
