@@ -51,8 +51,8 @@ def plot_bank_items(bank: ItemBank) -> Figure:
     with figure_style():
         fig, panels = _panels(shown, 2.1)
         for ax, name in zip(panels, shown, strict=True):
-            own = labels == name
-            _draw_items(ax, x[own], y[own], is_anchor[own])
+            in_benchmark = labels == name
+            _draw_items(ax, x[in_benchmark], y[in_benchmark], is_anchor[in_benchmark])
         fig.supxlabel("difficulty, on the scale of abilities", fontsize=9)
         fig.supylabel("discrimination", fontsize=9)
         _explain(fig, {"anchor": _ANCHOR, "other item": _OTHER})
@@ -142,8 +142,8 @@ def _panels(
 def _draw_items(
     ax: Axes, x: NDArray[np.float64], y: NDArray[np.float64], is_anchor: NDArray[np.bool_]
 ) -> None:
-    for mark, which in ((_OTHER, ~is_anchor), (_ANCHOR, is_anchor)):
-        ax.plot(x[which], y[which], **mark)
+    for mark, is_drawn in ((_OTHER, ~is_anchor), (_ANCHOR, is_anchor)):
+        ax.plot(x[is_drawn], y[is_drawn], **mark)
     ax.set_yscale("log")
     low, high = ax.get_ylim()
     ax.set_yticks([t for t in _SLOPE_TICKS if low <= t <= high])
@@ -154,8 +154,8 @@ def _draw_items(
 
 def _draw_reference(ax: Axes, bank: ItemBank, benchmark: int) -> None:
     """Draw the accuracies of the reference subjects that answered the whole benchmark."""
-    known = bank.subjects
-    accuracy = np.empty(0) if known is None else known.accuracy[:, benchmark]
+    subjects = bank.subjects
+    accuracy = np.empty(0) if subjects is None else subjects.accuracy[:, benchmark]
     accuracy = accuracy[~np.isnan(accuracy)]
     if len(accuracy):
         low, high = np.quantile(accuracy, [0.25, 0.75])

@@ -45,17 +45,17 @@ def cite(run: Run) -> Citation:
     """
     data, settings = run.record.data, run.record.settings
     versions = dict(run.record.versions)
-    own = versions.pop("bayesirt", __version__)
+    this_version = versions.pop("bayesirt", __version__)
     others = ", ".join(f"{name} {version}" for name, version in versions.items())
-    said = [
+    sentences = [
         f"{data.subjects:,} subjects were ranked on {data.responses:,} responses to "
-        f"{data.items:,} items with bayesirt {own} ({others}; seed {settings.seed}).",
+        f"{data.items:,} items with bayesirt {this_version} ({others}; seed {settings.seed}).",
         *(_OPENINGS.get(title, "") + text for title, text in methods_of(run) if title in _TOLD),
         run.posterior.verdict.to_text(),
         "Intervals contain 90% of the posterior probability.",
     ]
-    text = " ".join(said)
-    return Citation(text, "\n\n".join([_of_package(own), *cited_in(text)]))
+    text = " ".join(sentences)
+    return Citation(text, "\n\n".join([_of_package(this_version), *cited_in(text)]))
 
 
 def cited_in(text: str) -> list[str]:

@@ -32,7 +32,7 @@ _SCORE_CAPTION = (
 def ranking_as_markdown(run: Run) -> str:
     """Return the ranking as a Markdown table with a sentence on how to read it."""
     table = (_by_score if run.ranking.by_score else _for_people)(run, markdown_safe)
-    warnings = "".join(f"**{said}**\n\n" for said in map(markdown_safe, run.ranking.warnings))
+    warnings = "".join(f"**{warning}**\n\n" for warning in map(markdown_safe, run.ranking.warnings))
     lines = [list(table.columns), ["---"] * table.shape[1], *table.to_numpy().tolist()]
     rows = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
     verdict = f" {run.posterior.verdict.to_text()}" if run.ranking.sound else ""
@@ -97,31 +97,31 @@ def _caption(run: Run) -> str:
 
 
 def _explained_as_json(run: Run) -> dict[str, Any]:
-    told: dict[str, Any] = {}
+    parts: dict[str, Any] = {}
     if run.difficulty is not None:
-        told["difficulty"] = {
+        parts["difficulty"] = {
             "text": run.difficulty.to_text(), "sources": rows_for_json(run.difficulty.table)
         }  # fmt: skip
     if run.skills is not None:
-        found = run.skills
-        told["skills"] = {
-            "text": found.to_text(),
-            "effects": rows_for_json(found.effects),
-            "combinations": rows_for_json(found.combinations),
+        skills = run.skills
+        parts["skills"] = {
+            "text": skills.to_text(),
+            "effects": rows_for_json(skills.effects),
+            "combinations": rows_for_json(skills.combinations),
         }
     if run.effective_items is not None:
         fewer = run.effective_items
-        told["effective_items"] = {**asdict(fewer), "text": fewer.to_text()}
-    return told
+        parts["effective_items"] = {**asdict(fewer), "text": fewer.to_text()}
+    return parts
 
 
 def _clusters_as_json(run: Run) -> dict[str, Any]:
-    found = run.clusters
-    if found is None:
+    clusters = run.clusters
+    if clusters is None:
         return {}
-    icc = {"icc": found.icc, "icc_low": found.icc_low, "icc_high": found.icc_high}
-    rows = rows_for_json(found.summary)
-    return {"clusters": {**icc, "text": found.to_text(), "ranking": rows}}
+    icc = {"icc": clusters.icc, "icc_low": clusters.icc_low, "icc_high": clusters.icc_high}
+    rows = rows_for_json(clusters.summary)
+    return {"clusters": {**icc, "text": clusters.to_text(), "ranking": rows}}
 
 
 def _for_people(run: Run, named: Callable[[str], str]) -> pd.DataFrame:
@@ -190,20 +190,20 @@ def _averages(ranking: Ranking) -> dict[str, list[str]]:
 def _scores(ranking: Ranking) -> dict[str, list[str]]:
     """Return expected scores, and those over items like these if they were requested."""
     names = {"expected_score": "Expected score", "population_score": "Score over items like these"}
-    found: dict[str, list[str]] = {}
+    texts: dict[str, list[str]] = {}
     for name, title in names.items():
         if name in ranking.summary:
             columns = [ranking.summary[f"{name}{end}"] for end in ("", "_low", "_high")]
-            found |= _in_one_unit(ranking, title, columns)
-    return found
+            texts |= _in_one_unit(ranking, title, columns)
+    return texts
 
 
 def _in_one_unit(ranking: Ranking, title: str, columns: list[pd.Series]) -> dict[str, list[str]]:
     """Return scores as text, with intervals where they were predicted."""
-    told = []
+    texts = []
     for middle, *ends in zip(*columns, strict=True):
         interval = " to ".join(map(ranking.shown, ends)) if len({*ends}) > 1 else "observed"
-        told.append(ranking.shown(middle) + (f" ({interval})" if ends else ""))
+        texts.append(ranking.shown(middle) + (f" ({interval})" if ends else ""))
     if ranking.shown(0).endswith("%"):
-        return {f"{title} (%)": [text.replace("%", "") for text in told]}
-    return {title: told}
+        return {f"{title} (%)": [text.replace("%", "") for text in texts]}
+    return {title: texts}

@@ -38,17 +38,17 @@ def plot_totals(fit: "FitCheck") -> Figure:
     table = fit.totals.summary
     with figure_style():
         fig = Figure(figsize=(7.2, 3.0), layout="constrained")
-        for ax, of in zip(fig.subplots(1, 2), ("subjects", "items"), strict=True):
-            own = table[table["of"] == of]
-            middle = (own["from"] + own["to"]) / 2
+        for ax, kind in zip(fig.subplots(1, 2), ("subjects", "items"), strict=True):
+            bins = table[table["of"] == kind]
+            middle = (bins["from"] + bins["to"]) / 2
             ax.bar(
-                middle, own["high"] - own["low"], 0.8 * (own["to"] - own["from"]), own["low"],
+                middle, bins["high"] - bins["low"], 0.8 * (bins["to"] - bins["from"]), bins["low"],
                 color=ACCENT, alpha=0.25, lw=0,
             )  # fmt: skip
-            ax.plot(middle, own["observed"], "o", color=INK, ms=4)
-            ax.set_xlabel(f"proportion correct of {of}")
+            ax.plot(middle, bins["observed"], "o", color=INK, ms=4)
+            ax.set_xlabel(f"proportion correct of {kind}")
             ax.set_ylabel("how many")
-            ax.set_ylim(0, 1.05 * max(np.max(own["high"]), np.max(own["observed"])))
+            ax.set_ylim(0, 1.05 * max(np.max(bins["high"]), np.max(bins["observed"])))
     return fig
 
 
@@ -78,7 +78,7 @@ def _names_of_levels(answers: Scale) -> tuple[str, ...]:
         return "above 0", f"{answers.full:g}"
     from bayesirt.likelihood.normal import LEVELS
 
-    return tuple(f"above {shown_score(answers, place)}" for place in LEVELS)
+    return tuple(f"above {shown_score(answers, level)}" for level in LEVELS)
 
 
 class _Level(NamedTuple):
@@ -108,8 +108,8 @@ def _levels(posterior: Posterior) -> list[_Level]:
         law = family.given(further).law
         assert law is not None
         assert law.levels is not None
-        found = law.levels(jnp.asarray(theta[:, None] * a + d))
-        p = [np.where(seen, x, 0) for _, x in found]
+        levels = law.levels(jnp.asarray(theta[:, None] * a + d))
+        p = [np.where(seen, x, 0) for _, x in levels]
         sums.append([[np.bincount(places, y.sum(1)) for y in (x, x * (1 - x))] for x in p])
     mean, noise = np.moveaxis(np.array(sums) / size, 2, 0)  # shape (draw, level, fifth)
     sd = np.sqrt(mean.var(0) + (noise / size).mean(0))
@@ -123,5 +123,5 @@ def _levels(posterior: Posterior) -> list[_Level]:
             np.clip(mean[:, k].mean(0) - reach * sd[k], 0, 1),
             np.clip(mean[:, k].mean(0) + reach * sd[k], 0, 1),
         )
-        for k, (least, _) in enumerate(found)
+        for k, (least, _) in enumerate(levels)
     ]

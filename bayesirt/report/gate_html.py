@@ -42,10 +42,10 @@ def _part(found: Gate) -> dict[str, Any]:
 
 def plot_difference(found: Gate) -> Figure:
     """Draw the difference overall, through the history and by part, with the margin."""
-    here, there, span = found.difference, found.calibrated, found.unit.span
-    rows = [("these questions", here.mean, here.low, here.high)]
-    if there is not None:
-        rows.append(("history", there.mean, there.quantile(0.05), there.quantile(0.95)))
+    difference, history, span = found.difference, found.calibrated, found.unit.span
+    rows = [("these questions", difference.mean, difference.low, difference.high)]
+    if history is not None:
+        rows.append(("history", history.mean, history.quantile(0.05), history.quantile(0.95)))
     rows += [
         (one_line(row.part, 30), row.difference, row.low, row.high)
         for row in found.parts.head(_MOST_PARTS).itertuples()

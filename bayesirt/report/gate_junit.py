@@ -9,21 +9,21 @@ from bayesirt.ranking.gate_result import Gate
 
 def gate_as_junit(gates: Sequence[Gate]) -> bytes:
     """Return a test case for each candidate: failed by a regression, skipped where undecided."""
-    failed = sum(found.passes is False for found in gates)
-    skipped = sum(found.passes is None for found in gates)
+    failed = sum(gate.passes is False for gate in gates)
+    skipped = sum(gate.passes is None for gate in gates)
     counts = {"tests": len(gates), "failures": failed, "errors": 0, "skipped": skipped}
     attributes = {"name": "bayesirt gate"} | {name: str(n) for name, n in counts.items()}
     suite = ElementTree.Element("testsuite", attributes)
-    for found in gates:
-        names = one_line(found.candidate, 80), one_line(found.baseline, 80)
+    for gate in gates:
+        names = one_line(gate.candidate, 80), one_line(gate.baseline, 80)
         case = ElementTree.SubElement(
             suite, "testcase", classname="bayesirt.gate", name=f"{names[0]} against {names[1]}"
         )
-        said = _printable(found.to_text())
-        if found.passes is not True:
-            tag = "skipped" if found.passes is None else "failure"
-            ElementTree.SubElement(case, tag, message=said.splitlines()[0]).text = said
-        ElementTree.SubElement(case, "system-out").text = said
+        text = _printable(gate.to_text())
+        if gate.passes is not True:
+            tag = "skipped" if gate.passes is None else "failure"
+            ElementTree.SubElement(case, tag, message=text.splitlines()[0]).text = text
+        ElementTree.SubElement(case, "system-out").text = text
     root = ElementTree.Element("testsuites")
     root.append(suite)
     return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)

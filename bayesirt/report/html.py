@@ -32,7 +32,7 @@ def render_report(run: Run) -> str:
         verdict=posterior.verdict,
         warnings=ranking.warnings,
         doubt="" if ranking.sound else _DOUBT,
-        short=[said for said in in_short(run) if said not in ranking.warnings],
+        short=[sentence for sentence in in_short(run) if sentence not in ranking.warnings],
         notes=[*filter(None, [review["note"]]), *_notes(run)],
         board=leaderboard(ranking, len(items)),
         n_subjects=len(ranking.summary),
@@ -58,7 +58,7 @@ def render_report(run: Run) -> str:
         probabilities=in_report(run, "ranks"),
         pairwise=in_report(run, "pairs"),
         flow=in_report(run, "flow"),
-        prices={name: told for name in ("length", "cost") if (told := in_report(run, name))},
+        prices={name: plot for name in ("length", "cost") if (plot := in_report(run, name))},
         speeds=in_report(run, "speeds"),
         item_map=in_report(run, "items"),
         information=in_report(run, "information"),
@@ -108,10 +108,10 @@ def _notes(run: Run) -> list[str]:
     """Return further notes for the summary at the top."""
     diagnostics = run.record.diagnostics
     changes = diagnostics.get("changes")
-    known = (run.clusters, run.effective_items, run.difficulty, run.skills)
-    notes = [found.to_text() for found in known if found is not None]
-    told = diagnostics.get("fit") if run.fit is None else run.fit.in_short()
-    notes += [told] if told and not run.ranking.by_score else []
+    results = (run.clusters, run.effective_items, run.difficulty, run.skills)
+    notes = [result.to_text() for result in results if result is not None]
+    fit_note = diagnostics.get("fit") if run.fit is None else run.fit.in_short()
+    notes += [fit_note] if fit_note and not run.ranking.by_score else []
     notes += [f"{changes['text']} {changes['moves']}"] if changes else []
     return notes + [
         diagnostics[name]

@@ -13,14 +13,14 @@ _MOST_NAMED = 3
 def in_short(run: Run) -> list[str]:
     """Summarise the best subject, tiers, the least detectable difference and the average."""
     ranking = run.ranking
-    told = [*ranking.warnings]
+    lines = [*ranking.warnings]
     if ranking.by_score:
-        told.append(_best_by_score(run))
+        lines.append(_best_by_score(run))
     elif ranking.sound:
-        told += [_best(run), _tiers(run), least_detectable(run.posterior).to_text(), _average(run)]
+        lines += [_best(run), _tiers(run), least_detectable(run.posterior).to_text(), _average(run)]
     else:
-        told.append("It is too early to say who is best.")
-    return told
+        lines.append("It is too early to say who is best.")
+    return lines
 
 
 def _best_by_score(run: Run) -> str:

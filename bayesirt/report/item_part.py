@@ -65,9 +65,9 @@ def chosen_items(review: ItemReview, items: pd.DataFrame) -> dict[str, str]:
         chosen.setdefault(name, "among the hardest")
     lists = {reason: getattr(review, reason) for reason in _CALLED}
     in_turn = sorted(
-        (place, order, name, reason)
+        (position, order, name, reason)
         for order, (reason, names) in enumerate(lists.items())
-        for place, name in enumerate(names[:_MOST_REVIEWED])
+        for position, name in enumerate(names[:_MOST_REVIEWED])
     )
     listed: dict[str, str] = {}
     for _, _, name, reason in in_turn:
@@ -104,11 +104,11 @@ def _note(review: ItemReview) -> str:
     if not keys | copies:
         return ""
     wrong = "may have a wrong key" if review.answers is None else "may be graded the wrong way"
-    said = [
-        f"{counted(len(names), 'item')} {what}"
-        for names, what in ((keys, wrong), (copies, "may be copied"))
+    counts = [
+        f"{counted(len(names), 'item')} {fault}"
+        for names, fault in ((keys, wrong), (copies, "may be copied"))
         if names
     ]
     first = one_line(next(n for r in _TO_ACT_ON for n in getattr(review, r)), 60)
-    of = counted(len(review.summary), "item")
-    return f"Of {of}, {' and '.join(said)}, {first} first: see the items to look at."
+    items = counted(len(review.summary), "item")
+    return f"Of {items}, {' and '.join(counts)}, {first} first: see the items to look at."

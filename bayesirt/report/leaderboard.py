@@ -57,10 +57,10 @@ def leaderboard(ranking: Ranking, n_items: int, rows: int | None = None) -> Lead
     ranking = replace(ranking, summary=ranking.summary.head(rows)) if rows else ranking
     table, by_score = ranking.summary, ranking.by_score
     observed = all_observed(ranking, n_items)
-    place = SCORE_RANK if by_score else ("rank", "rank_low", "rank_high")
+    rank_names = SCORE_RANK if by_score else ("rank", "rank_low", "rank_high")
     other = ("rank", "rank_low", "rank_high") if by_score else ("rank_by_accuracy",)
     columns = [
-        _ranks("Rank", table, place),
+        _ranks("Rank", table, rank_names),
         LeaderboardColumn("Subject", [_name(name) for name in table["subject"]], "name"),
         *([_clusters(table)] if "cluster" in table else []),
         *(_by_score(ranking, observed) if by_score else _by_ability(ranking, observed)),
@@ -217,6 +217,6 @@ def _bars(
 
 def _brief(mark: str) -> str:
     """Return a tick's label without trailing zeros."""
-    whole = mark.removesuffix("%")
-    short = whole.rstrip("0").rstrip(".") if "." in whole else whole
-    return short.replace("+0", "0") if short in ("+0", "-0") else short + mark[len(whole) :]
+    number = mark.removesuffix("%")
+    short = number.rstrip("0").rstrip(".") if "." in number else number
+    return short.replace("+0", "0") if short in ("+0", "-0") else short + mark[len(number) :]

@@ -26,7 +26,7 @@ _ENGINES = {
 def methods_of(run: Run) -> list[tuple[str, str]]:
     """Describe each method that a ranking used, with citations."""
     diagnostics = run.record.diagnostics
-    told = [
+    methods = [
         ("Model", _model(run)),
         ("Point estimate", _point(run)),
         ("Posterior", _ENGINES[diagnostics["engine"]] + _checks(run)),
@@ -47,10 +47,10 @@ def methods_of(run: Run) -> list[tuple[str, str]]:
         ),
     ]
     if run.fit is not None:
-        told.append(("Fit", _FIT))
+        methods.append(("Fit", _FIT))
     if run.wrong is not None or "prediction" in diagnostics:
-        told.append(("Prediction", "PSIS-LOO (Vehtari, Gelman and Gabry, 2017)."))
-    return told
+        methods.append(("Prediction", "PSIS-LOO (Vehtari, Gelman and Gabry, 2017)."))
+    return methods
 
 
 _FIT = (
@@ -94,40 +94,40 @@ def _curve(posterior: Posterior) -> str:
 
 
 def _model(run: Run) -> str:
-    said = [
+    sentences = [
         f"{_curve(run.posterior)}; abilities, difficulties and "
         f"discriminations are estimated jointly, so a subject that met only easy items gains no "
         f"advantage. {run.posterior.scale_in_words}"
     ]
     if "scale" in run.ranking.summary:
-        said.append("The scale is a straight line through its anchors.")
+        sentences.append("The scale is a straight line through its anchors.")
     if run.clusters is not None:
-        said.append(
+        sentences.append(
             "Abilities within a cluster are normal about the cluster's ability, which is normal "
             "too: a random effect whose share of the variance is estimated with the rest."
         )
     priors = run.record.settings.priors
     if priors.difficulty:
-        said.append(
+        sentences.append(
             f"Difficulty is explained by {priors.difficulty}, with random effects of their levels "
             f"(De Boeck and Wilson, 2004)."
         )
     if priors.ability:
-        said.append(
+        sentences.append(
             f"Ability is explained by {priors.ability}, with additive random effects of their "
             f"levels (De Boeck and Wilson, 2004)."
         )
     if priors.groups:
-        said.append(
+        sentences.append(
             f"Answers to questions of one group, by {priors.groups}, share a group-specific "
             f"ability (testlets; Wainer, Bradlow and Wang, 2007)."
         )
     if run.posterior.has_speeds:
-        said.append(
+        sentences.append(
             "Lengths are log-normal and depend on each subject's speed, which correlates with its "
             "ability (Xu, Liu, Wang and Gu, 2026; van der Linden, 2007)."
         )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 def _checks(run: Run) -> str:

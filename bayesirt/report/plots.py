@@ -76,8 +76,8 @@ def plot_speeds(ranking: Ranking) -> Figure:
         ax.hlines(table["ability"], table["speed_low"], table["speed_high"], color=SOFT, lw=0.8)
         ax.vlines(table["speed"], table["ability_low"], table["ability_high"], color=SOFT, lw=0.8)
         ax.plot(table["speed"], table["ability"], "o", color=ACCENT, ms=4)
-        away = table[["speed", "ability"]] - table[["speed", "ability"]].mean()
-        farthest = (away**2).sum(axis=1).nlargest(_MOST_NAMED).index
+        offsets = table[["speed", "ability"]] - table[["speed", "ability"]].mean()
+        farthest = (offsets**2).sum(axis=1).nlargest(_MOST_NAMED).index
         name_points(ax, table.loc[farthest], "speed", "ability", "subject")
         ax.set_xlabel("speed (further right: shorter answers than others give)")
         ax.set_ylabel("ability")
@@ -122,11 +122,11 @@ def name_points(ax: Axes, points: pd.DataFrame, x: str, y: str, name: str) -> No
     places = ax.transData.transform(points[[x, y]].to_numpy(float))
     letter = _LETTER * ax.figure.dpi / 72
     widths = letter * points[name].astype(str).str.len().clip(upper=_NAME).to_numpy()
-    left = np.arange(len(points))
+    remaining = np.arange(len(points))
     for _ in range(_MOST_NAMED):
-        if not len(left):
+        if not len(remaining):
             return
-        chosen = left[0]
+        chosen = remaining[0]
         row = points.iloc[chosen]
         ax.annotate(
             one_line(str(row[name]), _NAME),
@@ -135,9 +135,9 @@ def name_points(ax: Axes, points: pd.DataFrame, x: str, y: str, name: str) -> No
             xytext=(5, 3),
             fontsize=7,
         )
-        right, up = (places[left] - places[chosen]).T
-        clear = (right > widths[chosen]) | (-right > widths[left]) | (np.abs(up) > 2 * letter)
-        left = left[clear]
+        right, up = (places[remaining] - places[chosen]).T
+        clear = (right > widths[chosen]) | (-right > widths[remaining]) | (np.abs(up) > 2 * letter)
+        remaining = remaining[clear]
 
 
 @contextmanager

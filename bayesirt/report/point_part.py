@@ -23,31 +23,31 @@ def trust_in_point(run: Run, comparison: Comparison) -> str:
 
 def _of_subjects(comparison: Comparison) -> str:
     table = comparison.subjects
-    n, apart = len(table), table[table["disagrees"]]
+    n, outliers = len(table), table[table["disagrees"]]
     subjects = counted(n, "subject")
-    if apart.empty:
+    if outliers.empty:
         return (
             f"The point estimate of abilities may be trusted: none of {subjects} lies more than "
             f"one posterior standard deviation from its posterior mean."
         )
-    worst = apart.loc[apart["shrinkage"].abs().idxmax()]
+    worst = outliers.loc[outliers["shrinkage"].abs().idxmax()]
     reason = f"; {worst['reason']}" if worst["reason"] else ""
     farthest = f"{one_line(str(worst['subject']), 60)} ({worst['shrinkage']:+.1f}{reason})"
     lie = (
-        f"{len(apart):,} of {subjects} {'lies' if len(apart) == 1 else 'lie'} more than one "
+        f"{len(outliers):,} of {subjects} {'lies' if len(outliers) == 1 else 'lie'} more than one "
         f"posterior standard deviation from the posterior mean, farthest {farthest}."
     )
-    if len(apart) <= _FEW * n:
+    if len(outliers) <= _FEW * n:
         return f"The point estimate of abilities may be trusted with few exceptions: {lie}"
     return f"Do not trust the point estimate of abilities: {lie}"
 
 
 def _of_items(comparison: Comparison) -> str:
-    n, apart = len(comparison.items), int(comparison.items["disagrees"].sum())
+    n, n_outliers = len(comparison.items), int(comparison.items["disagrees"].sum())
     items = counted(n, "item")
-    if not apart:
+    if not n_outliers:
         return f"Its discriminations and intercepts may be trusted too, for all of {items}."
     return (
-        f"Take discriminations and intercepts from the posterior: for {apart:,} of {items} "
+        f"Take discriminations and intercepts from the posterior: for {n_outliers:,} of {items} "
         f"the two differ by more than one standard deviation."
     )

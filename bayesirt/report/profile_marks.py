@@ -54,9 +54,9 @@ def draw_intervals(ax: Axes, rows: pd.DataFrame) -> None:
     ax.axvline(0, color=INK, lw=0.8, zorder=1)
     at = np.arange(len(rows))
     for standing, mark in MARKS.items():
-        own = rows["standing"].to_numpy() == standing
-        ax.hlines(at[own], rows["low"][own], rows["high"][own], color=mark["color"], lw=1.6)
-        ax.plot(rows["level"][own], at[own], ls="", zorder=3, **mark)
+        mask = rows["standing"].to_numpy() == standing
+        ax.hlines(at[mask], rows["low"][mask], rows["high"][mask], color=mark["color"], lw=1.6)
+        ax.plot(rows["level"][mask], at[mask], ls="", zorder=3, **mark)
     ax.set_ylim(len(rows) - 0.4, -0.6)
 
 

@@ -78,10 +78,10 @@ def plot_profiles(profiles: AbilityProfiles, subjects: Sequence[str]) -> Figure:
     with figure_style():
         fig = Figure(figsize=(WIDTH, height), layout="constrained")
         axes = fig.subplots(n_rows, n_columns, sharex=True, squeeze=False).ravel()
-        for place, (ax, subject) in enumerate(zip(axes, subjects, strict=False)):
+        for position, (ax, subject) in enumerate(zip(axes, subjects, strict=False)):
             rows = table.loc[[subject]]
             draw_intervals(ax, rows)
-            if place % n_columns:
+            if position % n_columns:
                 ax.set_yticks(range(len(rows)), [""] * len(rows))
             else:
                 name_rows(ax, rows)
@@ -179,10 +179,10 @@ def plot_reliability(profiles: AbilityProfiles) -> Figure:
 def _drawn(profiles: AbilityProfiles) -> pd.DataFrame:
     """Return the rows of the summary with their standing, most reliable abilities first."""
     table = by_reliability(profiles)
-    place = pd.Series(range(len(table)), index=table["ability"])
-    rows = profiles.summary[profiles.summary["ability"].isin(place.index)]
+    position = pd.Series(range(len(table)), index=table["ability"])
+    rows = profiles.summary[profiles.summary["ability"].isin(position.index)]
     standing = table.set_index("ability")["standing"]
-    rows = rows.assign(standing=rows["ability"].map(standing), place=rows["ability"].map(place))
+    rows = rows.assign(standing=rows["ability"].map(standing), place=rows["ability"].map(position))
     return rows.sort_values("place", kind="stable")
 
 

@@ -144,15 +144,15 @@ def plot_information(posterior: Posterior) -> Figure:
     most = max(20, min(_DRAWS, _MOST_CURVES // len(posterior.items)))
     of_items = [posterior.draws(name, most) for name in posterior.parameters[1:]]
     theta = posterior.theta.mean(0)
-    told = _information(posterior.link, _GRID, *of_items)
-    errors = 1 / np.sqrt(np.maximum(told, 1e-6))
+    information = _information(posterior.link, _GRID, *of_items)
+    errors = 1 / np.sqrt(np.maximum(information, 1e-6))
     low, middle, high = np.quantile(errors, LOW_MIDDLE_HIGH, axis=1)
     with one_panel(3.4) as (fig, ax):
         ax.fill_between(_GRID, low, high, color=ACCENT, alpha=0.2, lw=0)
         ax.plot(_GRID, middle, color=ACCENT)
         ax.plot(theta, np.zeros(len(theta)), "|", color=INK, ms=14, clip_on=False)
-        there = (theta.min() - 0.5 < _GRID) & (theta.max() + 0.5 > _GRID)
-        ax.set_ylim(0, min(1.5, 1.1 * high[there].max()))
+        in_range = (theta.min() - 0.5 < _GRID) & (theta.max() + 0.5 > _GRID)
+        ax.set_ylim(0, min(1.5, 1.1 * high[in_range].max()))
         ax.set_xlim(_GRID[0], _GRID[-1])
         ax.set_xlabel("ability; each tick is a subject")
         ax.set_ylabel("standard error")
@@ -184,8 +184,8 @@ def plot_item_curves(
     from bayesirt.likelihood.families import family_named
 
     posterior = posterior.reported
-    known = posterior.items
-    places = [known.index(name) for name in items]
+    all_items = posterior.items
+    places = [all_items.index(name) for name in items]
     a, d, *further = (posterior.draws(name, _DRAWS)[:, places] for name in posterior.parameters[1:])
     columns = 2 if len(places) == 4 else min(3, len(places))
     rows = -(-len(places) // columns)
@@ -204,8 +204,8 @@ def plot_item_curves(
             ax.plot(_GRID, middle, color=ACCENT)
             ax.plot(*_fifths(posterior, places[k]), "o", color=INK, ms=4)
             ax.tick_params(labelbottom=k + columns >= len(places))
-            said = [one_line(text, 34) for text in (items[k], *notes[k : k + 1])]
-            ax.set_title("\n".join(said), fontsize=8)
+            lines = [one_line(text, 34) for text in (items[k], *notes[k : k + 1])]
+            ax.set_title("\n".join(lines), fontsize=8)
             ax.set_ylim(-0.03, 1.03)
         fig.supxlabel("ability", fontsize=9)
         fig.supylabel(
@@ -224,8 +224,8 @@ def plot_comparison(comparison: Comparison) -> Figure:
             table["estimate"], table["posterior_mean"], table["posterior_sd"], fmt="o",
             color=ACCENT, ms=3, lw=0.7,
         )  # fmt: skip
-        apart = table[table["disagrees"]].sort_values("shrinkage", key=abs, ascending=False)
-        name_points(ax, apart, "estimate", "posterior_mean", "subject")
+        outliers = table[table["disagrees"]].sort_values("shrinkage", key=abs, ascending=False)
+        name_points(ax, outliers, "estimate", "posterior_mean", "subject")
         ax.set_xlabel("point estimate of ability")
         ax.set_ylabel("posterior mean, with one sd")
         ax.grid(color="#e4e4e4", lw=0.6)
@@ -254,9 +254,9 @@ def plot_price(ranking: Ranking, price: str) -> Figure:
 
 def _fifths(posterior: Posterior, item: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return mean ability and proportion correct of fifths of an item's subjects."""
-    asked = np.flatnonzero(posterior.trials[:, item])
-    theta = posterior.theta.mean(0)[asked]
-    groups = [g for g in np.array_split(asked[np.argsort(theta, kind="stable")], 5) if len(g)]
+    subjects = np.flatnonzero(posterior.trials[:, item])
+    theta = posterior.theta.mean(0)[subjects]
+    groups = [g for g in np.array_split(subjects[np.argsort(theta, kind="stable")], 5) if len(g)]
     right, trials = posterior.successes[:, item], posterior.trials[:, item]
     ability = posterior.theta.mean(0)
     return (

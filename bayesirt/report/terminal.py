@@ -89,8 +89,8 @@ def _notes(run: Run) -> list[str]:
     notes = [diagnostics[name] for name in names if diagnostics.get(name)]
     if changes := diagnostics.get("changes"):
         notes.append(f"{changes['text']} {changes['moves']}")
-    also = (run.gain, run.wrong, run.repeats, run.effective_items, run.difficulty, run.skills)
-    return notes + [found.to_text() for found in also if found is not None]
+    results = (run.gain, run.wrong, run.repeats, run.effective_items, run.difficulty, run.skills)
+    return notes + [result.to_text() for result in results if result is not None]
 
 
 def _clusters_table(rows: pd.DataFrame) -> PlainTable:
@@ -243,11 +243,11 @@ def print_comparison(comparison: Comparison, warnings: Sequence[str], *, sound: 
         )
     console.print(table)
     say_more(console, ordered)
-    apart = comparison.items[comparison.items["disagrees"]]
-    if len(apart):
-        worst = apart[["a_shrinkage", "d_shrinkage"]].abs().max(axis=1).sort_values()[::-1].index
+    outliers = comparison.items[comparison.items["disagrees"]]
+    if len(outliers):
+        worst = outliers[["a_shrinkage", "d_shrinkage"]].abs().max(axis=1).sort_values()[::-1].index
         table = new_table("item", "a", "posterior a", "d", "posterior d", "why", drop=("why",))
-        for row in apart.loc[worst].head(15).itertuples():
+        for row in outliers.loc[worst].head(15).itertuples():
             table.add_row(
                 str(row.item),
                 f"{row.a_estimate:.2f}",
@@ -257,7 +257,7 @@ def print_comparison(comparison: Comparison, warnings: Sequence[str], *, sound: 
                 row.reason,
             )
         console.print(table)
-        say_more(console, apart, 15)
+        say_more(console, outliers, 15)
     console.print(Text(comparison.to_text()))
 
 
@@ -314,15 +314,15 @@ def print_next_items(
     if not verdict.sound or verdict.unconverged:
         style = CAUTION if verdict.sound else ALARM
         console.print(Text(f"The run's items: {verdict.to_text()}", style=style))
-    for name, found in suggestions.items():
-        said = found.so_far.to_text(stop_width)
-        console.print(Text(f"{one_line(name)}: {said}"))
-        timed = bool((found.summary["of_length"] > 0).any())
+    for name, next_items in suggestions.items():
+        text = next_items.so_far.to_text(stop_width)
+        console.print(Text(f"{one_line(name)}: {text}"))
+        timed = bool((next_items.summary["of_length"] > 0).any())
         more = ("by its length",) if timed else ()
-        scale = found.scale
+        scale = next_items.scale
         chance = "P(right)" if scale is None else f"expected {scale.called}"
         table = new_table("item", chance, "information", *more, "sd after", drop=more)
-        for row in found.summary.head(n).itertuples():
+        for row in next_items.summary.head(n).itertuples():
             table.add_row(
                 str(row.item),
                 f"{row.p_right:.0%}" if scale is None else shown_score(scale, row.expected),
@@ -331,7 +331,7 @@ def print_next_items(
                 f"{row.sd:.3f}",
             )
         console.print(table)
-        console.print(Text(found.to_text(stop_width)))
+        console.print(Text(next_items.to_text(stop_width)))
 
 
 def next_items_as_json(
@@ -339,8 +339,8 @@ def next_items_as_json(
 ) -> dict[str, Any]:
     """Return each subject's estimate and next items for JSON."""
     subjects = []
-    for name, found in suggestions.items():
-        so_far = found.so_far
+    for name, next_items in suggestions.items():
+        so_far = next_items.so_far
         stop = (
             None if stop_width is None else {"width": stop_width, "met": so_far.stops(stop_width)}
         )
@@ -352,8 +352,8 @@ def next_items_as_json(
                 "ability": _estimate_as_json(so_far.ability),
                 "speed": so_far.speed and _estimate_as_json(so_far.speed),
                 "stop": stop,
-                "text": f"{so_far.to_text(stop_width)} {found.to_text(stop_width)}".strip(),
-                "next": found.summary.head(n).to_dict("records"),
+                "text": f"{so_far.to_text(stop_width)} {next_items.to_text(stop_width)}".strip(),
+                "next": next_items.summary.head(n).to_dict("records"),
             }
         )
     return {

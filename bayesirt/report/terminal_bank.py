@@ -70,10 +70,10 @@ def print_next_anchors(
 ) -> None:
     """Print each subject's score so far, its next items, and whether to stop."""
     console = new_console()
-    for name, found in suggestions.items():
-        console.print(Text(f"{one_line(name)}: {found.so_far.to_text(stop_width)}"))
+    for name, anchors in suggestions.items():
+        console.print(Text(f"{one_line(name)}: {anchors.so_far.to_text(stop_width)}"))
         table = new_table("item", "benchmark", "P(right)", "sd after, points")
-        for row in found.summary.head(n).itertuples():
+        for row in anchors.summary.head(n).itertuples():
             table.add_row(
                 str(row.item),
                 str(row.benchmark),
@@ -81,7 +81,7 @@ def print_next_anchors(
                 f"{100 * row.sd:.2f}",
             )
         console.print(table)
-        console.print(Text(found.to_text(stop_width)))
+        console.print(Text(anchors.to_text(stop_width)))
 
 
 def next_anchors_as_json(
@@ -91,12 +91,12 @@ def next_anchors_as_json(
     subjects = [
         {
             "subject": name,
-            "score": found.so_far._asdict(),
-            "stop": stop_width and {"width": stop_width, "met": found.so_far.stops(stop_width)},
-            "text": f"{found.so_far.to_text(stop_width)} {found.to_text(stop_width)}".strip(),
-            "next": rows_for_json(found.summary.head(n)),
+            "score": anchors.so_far._asdict(),
+            "stop": stop_width and {"width": stop_width, "met": anchors.so_far.stops(stop_width)},
+            "text": f"{anchors.so_far.to_text(stop_width)} {anchors.to_text(stop_width)}".strip(),
+            "next": rows_for_json(anchors.summary.head(n)),
         }
-        for name, found in suggestions.items()
+        for name, anchors in suggestions.items()
     ]
     return {"subjects": subjects}
 

@@ -52,41 +52,41 @@ class PlainTable:
         self.rows.append((*cells, *[""] * (len(self.columns) - len(cells))))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
-        kept, width = self._fitting(options.max_width)
+        positions, width = self._fitting(options.max_width)
         shorten = self._shorten(width)
         table = Table(box=None, pad_edge=False, header_style="bold")
-        for k in kept:
+        for k in positions:
             justify: JustifyMethod = "left" if self.columns[k] in _LEFT else "right"
             table.add_column(Text(self.columns[k]), justify=justify, no_wrap=True)
         for row in self.rows:
-            cells = (shorten(row[k]) if self.columns[k] in _NAMES else row[k] for k in kept)
+            cells = (shorten(row[k]) if self.columns[k] in _NAMES else row[k] for k in positions)
             table.add_row(*map(Text, cells))
         yield table
 
     def _fitting(self, width: int) -> tuple[list[int], int]:
         """Return which columns fit, and the width of names."""
         least, most = _NAME_WIDTHS
-        kept, drop = list(range(len(self.columns))), list(self.drop)
+        positions, drop = list(range(len(self.columns))), list(self.drop)
         while True:
-            names = [k for k in kept if self.columns[k] in _NAMES]
-            others = sum(self._width(k) for k in kept if k not in names)
-            room = width - others - _APART * (len(kept) - 1)
+            names = [k for k in positions if self.columns[k] in _NAMES]
+            others = sum(self._width(k) for k in positions if k not in names)
+            room = width - others - _APART * (len(positions) - 1)
             of_names = room // max(len(names), 1)
             needed = max((min(self._width(k), least) for k in names), default=0)
             if of_names >= needed or not drop:
                 longest = max((self._width(k) for k in names), default=0)
-                return kept, max(min(of_names, most, longest), 4)
+                return positions, max(min(of_names, most, longest), 4)
             gone = self._places(drop.pop(0))
-            kept = [k for k in kept if k not in gone]
+            positions = [k for k in positions if k not in gone]
 
     def _places(self, column: str) -> list[int]:
         """Return the places of a column and its interval; of the interval alone for ``x 90%``."""
-        own = column.removesuffix(" 90%")
-        place = next((k for k, name in enumerate(self.columns) if name == own), None)
-        if place is None:
+        title = column.removesuffix(" 90%")
+        position = next((k for k, name in enumerate(self.columns) if name == title), None)
+        if position is None:
             return []
-        interval = [k for k in (place + 1,) if self.columns[k : k + 1] == ("90%",)]
-        return interval if own != column else [place, *interval]
+        interval = [k for k in (position + 1,) if self.columns[k : k + 1] == ("90%",)]
+        return interval if title != column else [position, *interval]
 
     def _width(self, k: int) -> int:
         return max(map(cell_len, (self.columns[k], *(row[k] for row in self.rows))))
@@ -128,5 +128,5 @@ def say_more(console: Console, rows: pd.DataFrame, shown: int = MOST_ROWS) -> No
 
 def say_first(console: Console, warnings: Sequence[str], *, sound: bool) -> None:
     """Print the warnings; if the draws are not sound, the first one says so."""
-    for k, said in enumerate(warnings):
-        console.print(Text(said, style=CAUTION if sound or k else ALARM))
+    for k, warning in enumerate(warnings):
+        console.print(Text(warning, style=CAUTION if sound or k else ALARM))

@@ -51,12 +51,12 @@ def print_profiles(run: ProfileRun, folder: Path) -> None:
         )
     console.print(table)
     say_more(console, profiles.abilities)
-    said = [profiles.to_text(), *(f"The Q-matrix: {note}." for note in run.notes)]
+    sentences = [profiles.to_text(), *(f"The Q-matrix: {note}." for note in run.notes)]
     if run.clusters is not None:
-        said.append(shares_in_words(*shares(run.posterior)))
+        sentences.append(shares_in_words(*shares(run.posterior)))
     if run.predictions is not None:
-        said.append(run.predictions.to_text())
-    for text in said:
+        sentences.append(run.predictions.to_text())
+    for text in sentences:
         console.print(Text(text))
     console.print(Text(f"Report: {folder / 'report.html'}"), soft_wrap=True)
 

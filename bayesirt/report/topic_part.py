@@ -16,11 +16,11 @@ def topic_part(topics: TopicRankings) -> dict[str, Any]:
     rows = max(_FEWEST_ROWS, _MOST_ROWS // len(topics.rankings))
     overview, boards = [], []
     for topic, ranking in topics.rankings.items():
-        told = _told(topics, topic, ranking)
-        overview.append(told)
+        entry = _told(topics, topic, ranking)
+        overview.append(entry)
         boards.append(
             {
-                **told,
+                **entry,
                 "board": _board(topics, topic, ranking, rows),
                 "n": len(ranking.summary),
                 "shown": min(rows, len(ranking.summary)),
