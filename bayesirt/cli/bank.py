@@ -168,14 +168,14 @@ def review(
 
     if report is not None and report.suffix != ".html":
         raise ResponseError(f"--report writes an HTML page; name it {one_line(report.stem)}.html")
-    kept = read_bank(folder)
-    found = review_bank(kept, key=jax.random.key(seed), announce=_announce(not (quiet or as_json)))
+    pool = read_bank(folder)
+    result = review_bank(pool, key=jax.random.key(seed), announce=_announce(not (quiet or as_json)))
     if report is not None:
-        write_whole(report, render_bank_report(kept, found).encode())
+        write_whole(report, render_bank_report(pool, result).encode())
     if as_json:
-        print_json(review_as_json(found))
+        print_json(review_as_json(result))
     elif not quiet:
-        print_review(found)
+        print_review(result)
 
 
 @with_answer_options
@@ -196,9 +196,9 @@ def score_subjects(
     from bayesirt.bank.scoring import answers_table, score_answers
     from bayesirt.report.terminal_bank import print_suite_scores, suite_scores_as_json
 
-    known = read_bank(folder).items.names
+    items = read_bank(folder).items.names
     talk = not (quiet or as_json)
-    table = answers_table(read_new_answers(answers, known, reading, talk=talk), known)
+    table = answers_table(read_new_answers(answers, items, reading, talk=talk), items)
     scores = score_answers(
         folder, table, key=jax.random.key(seed), source=_source(answers),
         progress=talk, announce=_announce(talk),

@@ -79,14 +79,14 @@ def check(
     from bayesirt.ranking.simple_averages import average_rule
     from bayesirt.report import terminal
 
-    responses, found = read_found(input_path(results, example), reading, talk=not as_json)
+    responses, log_summary = read_found(input_path(results, example), reading, talk=not as_json)
     rule = average_rule(responses)
     if as_json:
-        logs = {} if found is None else {"logs": found.as_json()}
+        logs = {} if log_summary is None else {"logs": log_summary.as_json()}
         print_json(terminal.check_as_json(responses, rule) | logs)
     else:
-        if found is not None:
-            typer.echo(found.to_text())
+        if log_summary is not None:
+            typer.echo(log_summary.to_text())
         terminal.print_check(responses, rule, reading.facet)
 
 

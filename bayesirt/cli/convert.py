@@ -36,12 +36,12 @@ def convert(
 
     check_place(out, overwrite=overwrite)
     # Responses that are kept on disk have no lengths or costs.
-    responses, found = read_found(results, replace(reading, out_of_core=False), talk=not quiet)
+    responses, logs = read_found(results, replace(reading, out_of_core=False), talk=not quiet)
     responses.to_parquet(out, overwrite=overwrite)
     if quiet:
         return
-    if found is not None:
-        typer.echo(found.to_text())
+    if logs is not None:
+        typer.echo(logs.to_text())
     lengths = "" if responses.latency is None else ", with lengths or times"
     costs = "" if responses.costs is None else ", with costs"
     clusters = "" if responses.clusters is None else f", {len(responses.clusters.names)} clusters"

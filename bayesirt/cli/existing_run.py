@@ -34,8 +34,8 @@ def compare(run: RunFolder, as_json: AsJson = False) -> None:
     comparison, ranking = loaded.comparison, loaded.ranking
     if as_json:
         tables = {"subjects": comparison.subjects, "items": comparison.items}
-        told = {k: v.to_dict("records") for k, v in tables.items()}
-        print_json({**_warned(ranking), **told})
+        rows = {k: v.to_dict("records") for k, v in tables.items()}
+        print_json({**_warned(ranking), **rows})
     else:
         terminal.print_comparison(comparison, ranking.warnings, sound=ranking.sound)
 
@@ -62,13 +62,13 @@ def review(
     from bayesirt.report.json_rows import rows_for_json
 
     posterior = load_run(run).posterior
-    found = review_items(posterior, a_min=a_min, q=q, dependence=local_dependence(posterior))
+    item_review = review_items(posterior, a_min=a_min, q=q, dependence=local_dependence(posterior))
     if out is not None:
-        write_whole(out, csv_of(found.listed).encode())
+        write_whole(out, csv_of(item_review.listed).encode())
     if as_json:
-        print_json(rows_for_json(found.summary))
+        print_json(rows_for_json(item_review.summary))
     else:
-        terminal.print_review(found)
+        terminal.print_review(item_review)
 
 
 def fit_check(
@@ -86,15 +86,15 @@ def fit_check(
     from bayesirt.report.json_rows import rows_for_json
 
     loaded = load_run(run)
-    found = check_fit(loaded.posterior, key=loaded.fit_key(seed), progress=not as_json)
+    fit = check_fit(loaded.posterior, key=loaded.fit_key(seed), progress=not as_json)
     if as_json:
-        tables = {"models": found.summary, "items": found.items, "subjects": found.subjects}
-        tables |= {"pairs": found.pairs}
-        tables |= {} if found.categories is None else {"categories": found.categories}
-        told = {name: rows_for_json(table) for name, table in tables.items()}
-        print_json({"text": found.to_text(), **told})
+        tables = {"models": fit.summary, "items": fit.items, "subjects": fit.subjects}
+        tables |= {"pairs": fit.pairs}
+        tables |= {} if fit.categories is None else {"categories": fit.categories}
+        rows = {name: rows_for_json(table) for name, table in tables.items()}
+        print_json({"text": fit.to_text(), **rows})
     else:
-        terminal.print_fit(found)
+        terminal.print_fit(fit)
 
 
 def separate(
@@ -126,10 +126,10 @@ def separate(
     posterior, ranking = loaded.posterior, loaded.ranking
     if names:
         two = cluster_separation.separate_clusters if clusters else separation.separate
-        found = two(posterior, names[0], names[1])
-        told = _warned(ranking) | rows_for_json(pd.DataFrame([asdict(found)]))[0]
-        said = "\n".join([*ranking.warnings, found.to_text()])
-        typer.echo(json.dumps(told, indent=2) if as_json else said)
+        comparison = two(posterior, names[0], names[1])
+        fields = _warned(ranking) | rows_for_json(pd.DataFrame([asdict(comparison)]))[0]
+        text = "\n".join([*ranking.warnings, comparison.to_text()])
+        typer.echo(json.dumps(fields, indent=2) if as_json else text)
         return
     if clusters:
         ranked = rank_clusters(posterior)
@@ -138,8 +138,8 @@ def separate(
         neighbours = separation.separate_neighbours(posterior, ranking)
     detectable = separation.least_detectable(posterior)
     if as_json:
-        told = {"detectable": asdict(detectable), "neighbours": rows_for_json(neighbours)}
-        print_json(_warned(ranking) | told)
+        fields = {"detectable": asdict(detectable), "neighbours": rows_for_json(neighbours)}
+        print_json(_warned(ranking) | fields)
     else:
         shown = None if clusters else detectable
         print_separation(neighbours, shown, ranking.warnings, sound=ranking.sound)
@@ -196,15 +196,15 @@ def keep(
     from bayesirt.report.json_rows import rows_for_json
 
     loaded = load_run(run)
-    found = keep_items(loaded.posterior, n)
-    kept = found.summary.head(found.n)
+    selection = keep_items(loaded.posterior, n)
+    items = selection.summary.head(selection.n)
     if out is not None:
-        write_whole(out, csv_of(kept).encode())
+        write_whole(out, csv_of(items).encode())
     if as_json:
-        told = {"text": found.to_text(), "items": rows_for_json(kept)}
-        print_json(_warned(loaded.ranking) | told)
+        fields = {"text": selection.to_text(), "items": rows_for_json(items)}
+        print_json(_warned(loaded.ranking) | fields)
     else:
-        terminal.print_kept(found, loaded.ranking)
+        terminal.print_kept(selection, loaded.ranking)
 
 
 def plot(

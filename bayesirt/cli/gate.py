@@ -117,21 +117,21 @@ def gate(
     responses, baseline, candidates = _read(
         results, new_results, reading, baseline, candidate, talk
     )
-    found = gate_all(
+    gates = gate_all(
         responses, baseline=baseline, candidates=candidates, margin=margin, group=group,
         history=None if history is None else _history(history, seed),
         sure=1 - (1 - SURE) / together, seed=seed,
     )  # fmt: skip
     if sequential is not None:
-        found = [_look(found[0], sequential)]
+        gates = [_look(gates[0], sequential)]
     if report is not None or junit is not None:
-        _write(found, report, junit)
+        _write(gates, report, junit)
     if as_json:
-        _print_json(found)
+        _print_json(gates)
     elif not quiet:
-        say = (one.to_markdown() if as_markdown else one.to_text() for one in found)
+        say = (one.to_markdown() if as_markdown else one.to_text() for one in gates)
         typer.echo("\n\n".join(text.rstrip("\n") for text in say))
-    raise typer.Exit(_exit_code(found, undecided, cheaper))
+    raise typer.Exit(_exit_code(gates, undecided, cheaper))
 
 
 def _write(found: "list[Gate]", report: Path | None, junit: Path | None) -> None:
@@ -146,8 +146,8 @@ def _write(found: "list[Gate]", report: Path | None, junit: Path | None) -> None
 
 
 def _print_json(found: "list[Gate]") -> None:
-    told = [one.as_dict() | {"text": one.to_text()} for one in found]
-    print_json(told[0] if len(told) == 1 else told)
+    records = [one.as_dict() | {"text": one.to_text()} for one in found]
+    print_json(records[0] if len(records) == 1 else records)
 
 
 def _read(
@@ -171,8 +171,8 @@ def _read(
 
     responses, (before, after), logs = read_two(results, new_results, reading)
     if talk:
-        for found in logs:
-            typer.echo(found.to_text(), err=True)
+        for log_summary in logs:
+            typer.echo(log_summary.to_text(), err=True)
     if baseline is None:
         baseline = _only(before, "--baseline")
     return responses, baseline, candidate or [_only(after, "--candidate")]

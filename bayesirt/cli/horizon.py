@@ -43,16 +43,16 @@ def horizon(
 
     loaded = load_run(run)
     when = None if dates is None else dates_of_file(dates)
-    found = horizons(loaded.posterior, minutes_of_file(minutes), dates=when, error=error)
+    task_horizons = horizons(loaded.posterior, minutes_of_file(minutes), dates=when, error=error)
     if out is not None:
-        write_whole(out, csv_of(found.summary).encode())
+        write_whole(out, csv_of(task_horizons.summary).encode())
     if picture is not None:
         from bayesirt.report.horizon_plot import plot_horizons
         from bayesirt.report.pictures import write_picture
 
-        write_picture(plot_horizons(found), picture)
+        write_picture(plot_horizons(task_horizons), picture)
     if as_json:
-        told = {"text": found.to_text(), "horizons": rows_for_json(found.summary)}
-        print_json(told, default=str)
+        fields = {"text": task_horizons.to_text(), "horizons": rows_for_json(task_horizons.summary)}
+        print_json(fields, default=str)
     else:
-        terminal.print_horizons(found, loaded.ranking)
+        terminal.print_horizons(task_horizons, loaded.ranking)

@@ -161,15 +161,15 @@ def _explained(
 
 def _model(model: Model, repeats: Repeats) -> str:
     """Return the name of the model, which --repeats may determine."""
-    said = {
+    choice = {
         Repeats.dependent: Model.repeats,
         Repeats.independent: Model.two_pl,
     }.get(repeats, model)
-    if model not in (Model.auto, said):
+    if model not in (Model.auto, choice):
         raise ResponseError(
-            f"--repeats {repeats} means --model {said}; leave out either it or --model {model}"
+            f"--repeats {repeats} means --model {choice}; leave out either it or --model {model}"
         )
-    return said.value
+    return choice.value
 
 
 def _read(path: Path, reading: "Reading", talk: bool) -> "Responses":
@@ -275,13 +275,13 @@ def _rank_groups(
     """Rank each connected group of subjects and items separately."""
     from bayesirt.ranking.run import rank_responses
 
-    found = responses.components()
+    components = responses.components()
     groups = {
         f"group_{k}": _without_useless_clusters(responses.select(*members))
-        for k, members in enumerate(found, 1)
+        for k, members in enumerate(components, 1)
         if min(map(len, members)) >= 2
     }
-    left_out = len(found) - len(groups)
+    left_out = len(components) - len(groups)
     if not groups:
         raise ResponseError("no group has two subjects and two items; nothing can be ranked")
     if left_out and told["progress"]:

@@ -45,8 +45,8 @@ def with_reading_options(
     def run(**given: Any) -> None:
         from bayesirt.data.readers.reading import Reading
 
-        told = {name: _plain(given.pop(name)) for name in options}
-        command(**given, **{READING_OPTIONS: Reading(**told)})
+        values = {name: _plain(given.pop(name)) for name in options}
+        command(**given, **{READING_OPTIONS: Reading(**values)})
 
     return signed(run, command, ordered)
 
@@ -99,9 +99,9 @@ def read_found(
 
 def read_and_tell(path: Path, reading: "Reading", *, talk: bool = True) -> "Responses":
     """Read results, and summarise on stderr what was found if they are logs."""
-    responses, found = read_found(path, reading, talk=talk)
-    if found is not None and talk:
-        typer.echo(found.to_text(), err=True)
+    responses, log_summary = read_found(path, reading, talk=talk)
+    if log_summary is not None and talk:
+        typer.echo(log_summary.to_text(), err=True)
     return responses
 
 
@@ -116,9 +116,9 @@ def read_new_answers(
     """Read answers of new subjects, and summarise on stderr what was found if they are logs."""
     from bayesirt.bank.new_answers import read_found_answers
 
-    answers, found = read_found_answers(path, items, reading, scale)
-    if found is not None and talk:
-        typer.echo(found.to_text(), err=True)
+    answers, log_summary = read_found_answers(path, items, reading, scale)
+    if log_summary is not None and talk:
+        typer.echo(log_summary.to_text(), err=True)
     return answers
 
 

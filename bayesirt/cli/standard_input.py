@@ -28,6 +28,6 @@ def piped(path: Path | None) -> Path | None:
         ending = "tsv"
     folder = Path(tempfile.mkdtemp(prefix="bayesirt-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    kept = folder / f"stdin.{ending}"
-    kept.write_bytes(data)
-    return kept
+    file = folder / f"stdin.{ending}"
+    file.write_bytes(data)
+    return file

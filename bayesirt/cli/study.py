@@ -95,16 +95,16 @@ def _do(
     from bayesirt.progress import progress_bar
 
     with progress_bar(title) as show:
-        found = study(
+        result = study(
             key=jax.random.key(seed),
             folder=out,
             n_processes=processes,
             scheduler=dask,
             progress=None if quiet else show,
         )
-    found.save(out)
+    result.save(out)
     if not quiet:
-        typer.echo(found.to_text())
+        typer.echo(result.to_text())
         typer.echo(f"Tables and figures: {out}")
 
 
