@@ -99,14 +99,14 @@ class NextItems:
             if self.scale is None
             else f"an expected {self.scale.called} of {shown_score(self.scale, best['expected'])}"
         )
-        said = (
+        sentence = (
             f"Next: {one_line(best['item'])}, with {chance} "
             f"and an expected information of {best['information']:.2f}"
         )
         if best["of_length"] > 0:
-            said += f" ({best['of_length']:.2f} of it from the length)"
+            sentence += f" ({best['of_length']:.2f} of it from the length)"
         return (
-            f"{said}; the standard deviation of ability is expected to go from "
+            f"{sentence}; the standard deviation of ability is expected to go from "
             f"{self.so_far.ability.sd:.3f} to {best['sd']:.3f}."
         )
 
@@ -182,9 +182,9 @@ def suggest_items(
         check_subject(answers, subject)
     chosen = answers if subject is None else {subject: answers[subject]}
     suggestions = {}
-    for name, own in chosen.items():
+    for name, cells in chosen.items():
         try:
-            suggestions[name] = rank_next_items(posterior, own, criterion=criterion)
+            suggestions[name] = rank_next_items(posterior, cells, criterion=criterion)
         except ResponseError as error:
             raise ResponseError(f"subject {one_line(name)!r}: {error}") from None
     return suggestions
@@ -193,9 +193,9 @@ def suggest_items(
 def check_subject(answers: Mapping[str, Answers], subject: str) -> None:
     """Refuse a subject that gave no answers."""
     if subject not in answers:
-        known = first_few([repr(one_line(name, 30)) for name in answers], 5)
+        subjects = first_few([repr(one_line(name, 30)) for name in answers], 5)
         raise ResponseError(
-            f"no answers from subject {one_line(subject)!r}; the subjects are {known}"
+            f"no answers from subject {one_line(subject)!r}; the subjects are {subjects}"
         )
 
 
@@ -305,5 +305,5 @@ def intervals(nodes: ArrayLike, density: ArrayLike) -> NDArray[np.float64]:
     along = np.linspace(0, 1, nodes.shape[1])
     fine = np.linspace(0, 1, _FINE)
     below = CubicSpline(along, density, axis=1).antiderivative()(fine)
-    places = np.array([np.interp(np.array(TAILS) * own[-1], own, fine) for own in below])
+    places = np.array([np.interp(np.array(TAILS) * cdf[-1], cdf, fine) for cdf in below])
     return nodes[:, :1] + places * (nodes[:, -1:] - nodes[:, :1])

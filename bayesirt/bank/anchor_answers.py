@@ -57,7 +57,7 @@ class AnchorGroups(NamedTuple):
 def anchor_groups(bank: ItemBank) -> AnchorGroups:
     """Return the anchors of a bank, with recent and reference subjects."""
     anchors = bank.anchor_items
-    found = np.flatnonzero(np.isin(np.array(bank.items.names, object), anchors))
+    positions = np.flatnonzero(np.isin(np.array(bank.items.names, object), anchors))
     answers = bank.answer_table
     of_reference: set[str] = set()
     for step in bank.steps:
@@ -65,8 +65,8 @@ def anchor_groups(bank: ItemBank) -> AnchorGroups:
             of_reference.update(step.answers["subject"])
     is_reference = answers["subject"].isin(of_reference)
     recent, reference = (group_of(answers[x], anchors) for x in (~is_reference, is_reference))
-    homes = np.asarray(bank.benchmarks, object)[found]
-    return AnchorGroups(bank.items.select(found), homes, recent, reference)
+    homes = np.asarray(bank.benchmarks, object)[positions]
+    return AnchorGroups(bank.items.select(positions), homes, recent, reference)
 
 
 def group_of(

@@ -51,13 +51,13 @@ def anchor_drift(
 
     Gelman et al. 2013, section 6.3; Holm 1979; Vehtari et al. 2016 (cavity distributions).
     """
-    found = _compare(groups, abilities)
+    result = _compare(groups, abilities)
     if drifting:
         hidden = np.isin(groups.benchmarks, np.array(drifting, object))
         others = groups._replace(recent=groups.recent.only(~hidden))
         rest = _compare(others, group_abilities(others.recent, groups.items))
-        found = _Comparison(*(np.where(hidden, *both) for both in zip(found, rest, strict=True)))
-    return _table(groups, found)
+        result = _Comparison(*(np.where(hidden, *both) for both in zip(result, rest, strict=True)))
+    return _table(groups, result)
 
 
 def not_answered(groups: AnchorGroups) -> pd.DataFrame:
@@ -139,8 +139,8 @@ def _compare(groups: AnchorGroups, abilities: Abilities) -> _Comparison:
     layout, trials = groups.recent.layout, groups.recent.trials
     most, most_a_cell = int(trials.sum(0).max()), int(trials.max())
     given, quadrature = on_device(groups.items), usual_quadrature(layout, None)
-    found = _tails(layout, *given, abilities, quadrature, most, most_a_cell)
-    better, worse, mean, second = (np.asarray(x, np.float64) for x in found)
+    tails = _tails(layout, *given, abilities, quadrature, most, most_a_cell)
+    better, worse, mean, second = (np.asarray(x, np.float64) for x in tails)
     return _Comparison(better, worse, mean, np.sqrt(np.maximum(second - mean**2, 0)))
 
 
@@ -171,13 +171,13 @@ def _tails(
         n = layout.trials
         variance = (n * (chance - within) + n**2 * (within - chance**2)).sum(0)
         wrong = n.sum(0) - right
-        found = tail(right, cells), tail(wrong, cells.reversed()), mean, variance + mean**2
-        return tuple(share * x for x in found)
+        values = tail(right, cells), tail(wrong, cells.reversed()), mean, variance + mean**2
+        return tuple(share * x for x in values)
 
     z = np.linspace(-_REACH, _REACH, _ERRORS)
     shares = norm.pdf(z) / norm.pdf(z).sum()
-    found = jax.lax.map(given_error, (jnp.asarray(z, dtype), jnp.asarray(shares, dtype)))
-    return tuple(x.sum(0) for x in found)
+    values = jax.lax.map(given_error, (jnp.asarray(z, dtype), jnp.asarray(shares, dtype)))
+    return tuple(x.sum(0) for x in values)
 
 
 def _without_the_cell(
@@ -194,12 +194,12 @@ def _without_the_cell(
     pull = jnp.einsum("jkl,jl->jk", covariance, weight.T.astype(m.dtype) @ one)
     size = (pull * (weight.T.astype(m.dtype) @ one)).sum(1, keepdims=True)
     error = pull / jnp.sqrt(jnp.maximum(size, jnp.finfo(m.dtype).tiny))
-    rest = covariance - error[:, :, None] * error[:, None, :]
+    residual = covariance - error[:, :, None] * error[:, None, :]
     e = error[:, :-1]
     q, q_e, both = (spread @ pairs(x, 2.0).T for x in (items.a, e, items.a + e))
-    cross, left = (both - q - q_e) / 2, 1 - weight * q
-    off, more = score / left, weight / left
-    beyond = jnp.maximum(pairs(one, 1.0) @ twice_off_diagonal(rest).T, 0)
+    cross, remainder = (both - q - q_e) / 2, 1 - weight * q
+    off, more = score / remainder, weight / remainder
+    beyond = jnp.maximum(pairs(one, 1.0) @ twice_off_diagonal(residual).T, 0)
     return _Predictors(
         m @ items.a.T + items.d - off * q,
         one @ error.T - off * cross,

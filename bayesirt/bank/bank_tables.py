@@ -34,11 +34,11 @@ def with_anchors(
     """Choose the anchors of each benchmark."""
     labels, weights = np.asarray(benchmarks, object), np.full(len(benchmarks), np.nan)
     for k, name in enumerate(dict.fromkeys(labels)):
-        own = np.flatnonzero(labels == name)
+        items = np.flatnonzero(labels == name)
         chosen = choose_anchors(
-            known.select(own), min(n_anchors, len(own)), how=how, key=jax.random.fold_in(key, k)
+            known.select(items), min(n_anchors, len(items)), how=how, key=jax.random.fold_in(key, k)
         )
-        weights[own[chosen.positions]] = chosen.weights
+        weights[items[chosen.positions]] = chosen.weights
     return BankItems(known, tuple(map(str, labels)), weights)
 
 
@@ -68,10 +68,10 @@ def placed(point: PointEstimate, responses: Responses, items: BankItems) -> Refe
     labels = np.asarray(items.benchmarks, object)
     accuracy = np.full((responses.n_subjects, len(items.benchmark_names)), np.nan)
     for b, name in enumerate(items.benchmark_names):
-        own = labels == name
-        whole = (trials[:, own] > 0).all(1)
-        shares = successes[:, own] / np.maximum(trials[:, own], 1)
-        accuracy[whole, b] = shares[whole].mean(1)
+        in_benchmark = labels == name
+        complete = (trials[:, in_benchmark] > 0).all(1)
+        shares = successes[:, in_benchmark] / np.maximum(trials[:, in_benchmark], 1)
+        accuracy[complete, b] = shares[complete].mean(1)
     return ReferenceSubjects(
         responses.subjects, point["theta"], point["theta_covariance"], accuracy
     )
@@ -85,14 +85,14 @@ def anchor_answers(responses: Responses, anchors: Collection[str]) -> pd.DataFra
 
 def with_kept_answers(bank: ItemBank, responses: Responses) -> Responses:
     """Add the answers of the same subjects to anchors that the bank holds."""
-    own, kept = responses.to_long()[list(ANSWER_COLUMNS)], bank.answer_table
-    kept = kept[kept["subject"].isin(responses.subjects)]
-    if kept.empty and not own["item"].isin(bank.items.names).any():
+    answers, bank_answers = responses.to_long()[list(ANSWER_COLUMNS)], bank.answer_table
+    bank_answers = bank_answers[bank_answers["subject"].isin(responses.subjects)]
+    if bank_answers.empty and not answers["item"].isin(bank.items.names).any():
         raise ResponseError(
             f"none of the {responses.n_subjects:,} subjects is in the bank, and none answered an "
             f"item of the bank; have reference subjects answer its anchors"
         )
-    return joined_answers(own, kept)
+    return joined_answers(answers, bank_answers)
 
 
 def joined_answers(own: pd.DataFrame, kept: pd.DataFrame) -> Responses:
@@ -106,10 +106,10 @@ def excess_of(
 ) -> dict[str, dict[str, float]]:
     """Measure the excess of each benchmark, as figures that a bank stores."""
     anchors = {name: items.anchors(name) for name in items.benchmark_names}
-    found = measure_excess(
+    excesses = measure_excess(
         items.known, items.benchmarks, responses, anchors=anchors, key=key, progress=progress
     )
-    return {name: excess_figures(excess) for name, excess in found.items()}
+    return {name: excess_figures(excess) for name, excess in excesses.items()}
 
 
 def excess_figures(excess: Excess) -> dict[str, float]:

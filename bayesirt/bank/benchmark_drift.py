@@ -54,18 +54,18 @@ def benchmark_drift(groups: AnchorGroups) -> pd.DataFrame:
     rows: dict[str, _Drift] = {}
     drifting: list[str] = []
     while len(drifting) < len(names):
-        left = [name for name in names if name not in drifting]
-        rows |= {name: _compare(groups, name, drifting) for name in left}
-        p = holm(np.array([(rows[name].p_better, rows[name].p_worse) for name in left]))
-        rows |= {name: rows[name]._replace(p=float(np.fmin(*p[k]))) for k, name in enumerate(left)}
-        first = min(left, key=lambda name: np.nan_to_num(rows[name].least, nan=np.inf))
+        pool = [name for name in names if name not in drifting]
+        rows |= {name: _compare(groups, name, drifting) for name in pool}
+        p = holm(np.array([(rows[name].p_better, rows[name].p_worse) for name in pool]))
+        rows |= {name: rows[name]._replace(p=float(np.fmin(*p[k]))) for k, name in enumerate(pool)}
+        first = min(pool, key=lambda name: np.nan_to_num(rows[name].least, nan=np.inf))
         if not rows[first].p <= FALSE_ALARMS:
             break
         drifting.append(first)
     columns = {"n_compared": "n_recent", "drift": "drift", "drift_low": "low", "drift_high": "high"}
     columns |= {"drift_p": "p"}
     return pd.DataFrame(
-        {name: [getattr(rows[b], of) for b in names] for name, of in columns.items()},
+        {name: [getattr(rows[b], field) for b in names] for name, field in columns.items()},
         pd.Index(names, name="benchmark"),
     )
 
@@ -151,11 +151,11 @@ def _errors(
     if not judged.any():
         return _Errors(np.empty(0), np.empty(0))
     abilities = group_abilities(group.only(shown), items)
-    asked = group.only(own)
-    layout = asked.layout
-    found = _OFF(layout, *on_device(items), abilities, usual_quadrature(layout, None))
-    off, variance = (np.asarray(x, np.float64)[judged] for x in found)
-    return _Errors(off / asked.trials.sum(1)[judged], off / np.sqrt(variance))
+    target = group.only(own)
+    layout = target.layout
+    moments = _OFF(layout, *on_device(items), abilities, usual_quadrature(layout, None))
+    off, variance = (np.asarray(x, np.float64)[judged] for x in moments)
+    return _Errors(off / target.trials.sum(1)[judged], off / np.sqrt(variance))
 
 
 def _off_by(

@@ -88,10 +88,10 @@ def _parse_items(table: pa.Table) -> BankItems:
     size = a.size // n + 1
     covariance = _numbers(table, "covariance").reshape(n, size, size)
     d, weights = _numbers(table, "d"), _numbers(table, "weight")
-    known = KnownItems(_texts(table, "item"), a.reshape(n, -1), d, covariance)
+    items = KnownItems(_texts(table, "item"), a.reshape(n, -1), d, covariance)
     if table["anchor"].to_pylist() != (~np.isnan(weights)).tolist():
         raise ValueError("items that are not anchors have weights, or anchors have none")
-    return BankItems(known, _texts(table, "benchmark"), weights)
+    return BankItems(items, _texts(table, "benchmark"), weights)
 
 
 def _subjects_table(subjects: ReferenceSubjects) -> pa.Table:

@@ -47,8 +47,8 @@ def create_bank_folder(folder: Path, step: BankStep, n_abilities: int) -> ItemBa
         check_new(folder)
         folder = folder.resolve()
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".bayesirt-", dir=folder.parent) as beside:
-            new = Path(beside, "new")
+        with tempfile.TemporaryDirectory(prefix=".bayesirt-", dir=folder.parent) as scratch:
+            new = Path(scratch, "new")
             (new / _STEPS).mkdir(parents=True)
             _write_document(new, n_abilities, [_write_step(new, bank)])
             if folder.exists():

@@ -29,11 +29,11 @@ def through_bank(
 
     def difference(responses: Responses, baseline: str, candidate: str) -> CalibratedDifference:
         chosen = known_questions(responses, set(bank.items.names), baseline, candidate)
-        found, rng = score_subjects(chosen, bank.items), np.random.default_rng(seed)
-        at = [found.subjects.index(name) for name in (baseline, candidate)]
-        roots = np.linalg.cholesky(found.covariance[at])
-        noise = rng.normal(size=(_N_DRAWS, 2, found.theta.shape[1]))
-        theta = found.theta[at] + np.einsum("pkl,spl->spk", roots, noise)
+        abilities, rng = score_subjects(chosen, bank.items), np.random.default_rng(seed)
+        at = [abilities.subjects.index(name) for name in (baseline, candidate)]
+        roots = np.linalg.cholesky(abilities.covariance[at])
+        noise = rng.normal(size=(_N_DRAWS, 2, abilities.theta.shape[1]))
+        theta = abilities.theta[at] + np.einsum("pkl,spl->spk", roots, noise)
         values = np.sort(_expected(bank.items, set(chosen.items), theta, rng))
         source = counted(len(bank.benchmark_names), "benchmark") + " of the bank"
         weights = np.full(len(values), 1 / len(values))
@@ -49,15 +49,15 @@ def _expected(
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
     """Return the expected score of the second minus that of the first, for draws of abilities."""
-    own = np.array([name in names for name in items.names])
-    a, d = items.a[own], items.d[own]
-    roots = roots_of(items.covariance[own])
-    found = []
+    is_named = np.array([name in names for name in items.names])
+    a, d = items.a[is_named], items.d[is_named]
+    roots = roots_of(items.covariance[is_named])
+    differences = []
     for part in np.array_split(theta, -(-len(theta) * len(d) // _CELLS_AT_ONCE)):
         noise = rng.normal(size=(len(part), *roots.shape[:2]))
         errors = np.einsum("jkl,sjl->sjk", roots, noise)
         eta = np.einsum("spk,sjk->spj", part, a + errors[..., :-1])
         eta += (d + errors[..., -1])[:, None]
         scores = np.asarray(LOGIT.probability(eta)).mean(-1)
-        found.append(scores[:, 1] - scores[:, 0])
-    return np.concatenate(found)
+        differences.append(scores[:, 1] - scores[:, 0])
+    return np.concatenate(differences)

@@ -213,11 +213,11 @@ def add_benchmark(
     figures = _excess_of_new(bank, everything, items, joined, of_excess, progress=of.progress)
     tell("predicting held-out answers, to see whether the benchmark measures something new")
     figures |= measure_novelty(joined, bank.items, key=of_novelty)
-    own = joined.select(np.arange(joined.n_subjects), new)
+    new_answers = joined.select(np.arange(joined.n_subjects), new)
     step = BankStep(
         "add",
         items,
-        placed(point, own, items),
+        placed(point, new_answers, items),
         anchor_answers(joined, {*bank.anchor_items, *items.anchors(name)}),
         figures={name: figures},
         settings=of.settings,
@@ -248,5 +248,5 @@ def _excess_of_new(
     anchors = {name: items.anchors(name)}
     for old in set(labels) - {name}:
         anchors[old] = {item: w for item, w in bank.anchors(old).items() if item in inside}
-    found = measure_excess(everything, labels, joined, anchors=anchors, key=key, progress=progress)
-    return excess_figures(replace(found[name], shared={}))
+    excess = measure_excess(everything, labels, joined, anchors=anchors, key=key, progress=progress)
+    return excess_figures(replace(excess[name], shared={}))

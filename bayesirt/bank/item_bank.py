@@ -71,12 +71,12 @@ class ItemBank:
     @property
     def items(self) -> KnownItems:
         """All items, in order of their steps."""
-        known = [items.known for items in self._item_steps()]
+        parts = [items.known for items in self._item_steps()]
         return KnownItems(
-            tuple(name for one in known for name in one.names),
-            np.concatenate([one.a for one in known]),
-            np.concatenate([one.d for one in known]),
-            np.concatenate([one.covariance for one in known]),
+            tuple(name for one in parts for name in one.names),
+            np.concatenate([one.a for one in parts]),
+            np.concatenate([one.d for one in parts]),
+            np.concatenate([one.covariance for one in parts]),
         )
 
     @property
@@ -94,9 +94,9 @@ class ItemBank:
         for items in self._item_steps():
             if benchmark in items.benchmark_names:
                 return items.anchors(benchmark)
-        known = ", ".join(one_line(name, 24) for name in self.benchmark_names[:12])
+        names = ", ".join(one_line(name, 24) for name in self.benchmark_names[:12])
         raise ResponseError(
-            f"the bank has no benchmark {one_line(benchmark)!r}; its benchmarks are {known}"
+            f"the bank has no benchmark {one_line(benchmark)!r}; its benchmarks are {names}"
         )
 
     @property
@@ -140,25 +140,25 @@ class ItemBank:
     @property
     def subjects(self) -> ReferenceSubjects | None:
         """Reference subjects with their latest abilities, and accuracies on all benchmarks."""
-        place: dict[str, int] = {}
+        position: dict[str, int] = {}
         placed = [step.subjects for step in self.steps if step.subjects is not None]
         for step in placed:
             for name in step.names:
-                place.setdefault(name, len(place))
-        if not place:
+                position.setdefault(name, len(position))
+        if not position:
             return None
-        n, k, columns = len(place), self.n_abilities, len(self.benchmark_names)
+        n, k, columns = len(position), self.n_abilities, len(self.benchmark_names)
         theta, covariance = np.empty((n, k)), np.empty((n, k, k))
         accuracy = np.full((n, columns), np.nan)
         first = 0
         for items, subjects in self._placements():
             last = first + len(items.benchmark_names)
             if subjects is not None:
-                rows = np.array([place[name] for name in subjects.names], np.intp)
+                rows = np.array([position[name] for name in subjects.names], np.intp)
                 theta[rows], covariance[rows] = subjects.theta, subjects.covariance
                 accuracy[rows, first:last] = subjects.accuracy
             first = last
-        return ReferenceSubjects(tuple(place), theta, covariance, accuracy)
+        return ReferenceSubjects(tuple(position), theta, covariance, accuracy)
 
     def _item_steps(self) -> Iterator[BankItems]:
         return (step.items for step in self.steps if step.items is not None)

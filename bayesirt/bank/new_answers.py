@@ -133,9 +133,9 @@ def read_found_answers(
 def _on_scale(path: Path, reading: Reading) -> Reading:
     """Refuse thresholds and logs, which give right and wrong answers but not grades or scores."""
     if reading.threshold is not None or are_logs(path, reading):
-        what = "logs hold" if reading.threshold is None else "--threshold makes"
+        source = "logs hold" if reading.threshold is None else "--threshold makes"
         raise ResponseError(
-            f"calibrated answers are grades or scores, and {what} right and wrong ones; name a "
+            f"calibrated answers are grades or scores, and {source} right and wrong ones; name a "
             f"table with scores on the same scale"
         )
     adds_up = reading.duplicates == "trials"
@@ -145,24 +145,24 @@ def _on_scale(path: Path, reading: Reading) -> Reading:
 def _read_logs(
     path: Path, items: Sequence[str], reading: Reading
 ) -> tuple[dict[str, Answers], FoundLogs]:
-    runs, found = read_log_runs(path, reading)
-    known = runs["item"].isin(items)
-    if not known.any():
+    runs, log_summary = read_log_runs(path, reading)
+    is_known = runs["item"].isin(items)
+    if not is_known.any():
         raise ResponseError(
             f"{one_line(str(path), 200)} holds no answer to a calibrated item, only to others, "
             f"such as {one_line(runs['item'].iloc[0])!r}; name other logs"
         )
-    others = runs.loc[~known, "benchmark"].value_counts()
+    others = runs.loc[~is_known, "benchmark"].value_counts()
     left_out = tuple(
         LeftOut(str(name), "answer", int(n), "to items that were not calibrated")
         for name, n in others.items()
     )
-    found = replace(found, left_out=(*found.left_out, *left_out))
+    log_summary = replace(log_summary, left_out=(*log_summary.left_out, *left_out))
     roles = {"subject": "subject", "item": "item", "score": "successes", "trials": "trials"}
-    kept = runs[known].reset_index(drop=True)
-    if kept["latency"].notna().any():
+    answers = runs[is_known].reset_index(drop=True)
+    if answers["latency"].notna().any():
         roles["latency"] = "latency"
-    return _collect(kept, roles, items, reading.duplicates, None), found
+    return _collect(answers, roles, items, reading.duplicates, None), log_summary
 
 
 def _read_wide(
@@ -189,10 +189,10 @@ def _read_wide(
         }
     )
     empty = pd.isna(values) | np.isin(values.astype(str), ("", "NA"))
-    known = _collect(
+    answers = _collect(
         cells[~empty].reset_index(drop=True), {c: c for c in cells}, items, duplicates, what
     )
-    return {subject: known.get(subject, Answers.none()) for subject in cells["subject"].unique()}
+    return {subject: answers.get(subject, Answers.none()) for subject in cells["subject"].unique()}
 
 
 def _collect(
@@ -222,24 +222,24 @@ def _collect(
         x = parse_latency(frame[roles["latency"]], roles["latency"], where)
     rows = as_table(CellList(subject, item, y, n)).assign(x=x)
     table = fold_duplicates(rows[rows["n"] > 0], duplicates, where)
-    found = {}
+    answers = {}
     for k, name in enumerate(subjects):
-        own = table[table["subject"] == k]
-        places, successes, trials, lengths = (own[c].to_numpy() for c in ("item", "y", "n", "x"))
-        found[name] = Answers(places, successes, trials, np.log(lengths))
-    return found
+        cells = table[table["subject"] == k]
+        places, successes, trials, lengths = (cells[c].to_numpy() for c in ("item", "y", "n", "x"))
+        answers[name] = Answers(places, successes, trials, np.log(lengths))
+    return answers
 
 
 def _positions(
     codes: NDArray[np.int32], names: Sequence[str], items: Sequence[str]
 ) -> NDArray[np.int32]:
     """Return the positions of the rows' items among the calibrated ones."""
-    place = {name: k for k, name in enumerate(items)}
-    unknown = [name for name in names if name not in place]
+    position = {name: k for k, name in enumerate(items)}
+    unknown = [name for name in names if name not in position]
     if unknown:
         shown = first_few([repr(one_line(name, 30)) for name in unknown], 5)
         raise ResponseError(
             f"items that were not calibrated: {shown}; leave their answers out, or calibrate "
             f"these items first"
         )
-    return np.array([place[name] for name in names], np.int32)[codes]
+    return np.array([position[name] for name in names], np.int32)[codes]

@@ -129,9 +129,9 @@ def suggest_anchors(
     names = [subject] if subject is not None else list(given) or [NEW_SUBJECT]
     cells = DenseLayout(*map(jnp.asarray, _matrices(bank, given, names)))
     suite = SuiteItems.of(bank.items, np.asarray(bank.benchmarks, object))
-    found = prospects(suite, cells, key=key)
-    columns = [np.asarray(x, float) for x in (found.score, found.variance, found.p_right)]
-    gain, is_open = np.asarray(found.gain, float), np.asarray(cells.trials) == 0
+    forecast = prospects(suite, cells, key=key)
+    columns = [np.asarray(x, float) for x in (forecast.score, forecast.variance, forecast.p_right)]
+    gain, is_open = np.asarray(forecast.gain, float), np.asarray(cells.trials) == 0
     beyond = _beyond_model(bank, is_open)
     table = _item_table(bank)
     return {
@@ -144,16 +144,16 @@ def _matrices(
     bank: ItemBank, answers: Mapping[str, Answers], names: list[str]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return successes and trials of subjects, including their answers in the bank."""
-    place = {item: j for j, item in enumerate(bank.items.names)}
-    successes = np.zeros((len(names), len(place)), np.int64)
+    position = {item: j for j, item in enumerate(bank.items.names)}
+    successes = np.zeros((len(names), len(position)), np.int64)
     trials = np.zeros_like(successes)
     for i, name in enumerate(names):
-        own = answers.get(name, Answers.none())
-        items = np.asarray(own.item, np.intp)
-        successes[i, items], trials[i, items] = own.successes, own.trials
-    kept = bank.answer_table
-    for row in kept[kept["subject"].isin(names)].itertuples():
-        i, j = names.index(row.subject), place[row.item]
+        new_answers = answers.get(name, Answers.none())
+        items = np.asarray(new_answers.item, np.intp)
+        successes[i, items], trials[i, items] = new_answers.successes, new_answers.trials
+    bank_answers = bank.answer_table
+    for row in bank_answers[bank_answers["subject"].isin(names)].itertuples():
+        i, j = names.index(row.subject), position[row.item]
         if trials[i, j] and (successes[i, j], trials[i, j]) != (row.successes, row.trials):
             raise ResponseError(
                 f"subject {one_line(row.subject)!r} answered item {one_line(row.item)!r} "
@@ -169,8 +169,8 @@ def _beyond_model(bank: ItemBank, is_open: NDArray[np.bool_]) -> NDArray[np.floa
     belongs = np.asarray(bank.benchmarks, object)[:, None] == np.asarray(names, object)
     share = is_open @ (belongs / belongs.sum(0)) / len(names)
     covariance = excess_covariance(kept_excess(bank), names)
-    found: NDArray[np.float64] = np.einsum("ib,bc,ic->i", share, covariance, share)
-    return found
+    variance: NDArray[np.float64] = np.einsum("ib,bc,ic->i", share, covariance, share)
+    return variance
 
 
 def _item_table(bank: ItemBank) -> pd.DataFrame:
@@ -194,10 +194,10 @@ def _next_of(
             f"subject {one_line(name)!r} has answered all {len(is_open):,} items of the bank; "
             f"there is nothing left to ask"
         )
-    whole = variance + beyond
-    mean, sd = float(score), float(np.sqrt(whole))
+    total = variance + beyond
+    mean, sd = float(score), float(np.sqrt(total))
     low, high = max(0.0, mean - _HALF_WIDTH * sd), min(1.0, mean + _HALF_WIDTH * sd)
     so_far = ScoreSoFar(mean, sd, low, high, int((~is_open).sum()))
-    after = np.sqrt(np.maximum(whole - gain, 0))
+    after = np.sqrt(np.maximum(total - gain, 0))
     rows = table.assign(p_right=p_right, sd=after)[is_open]
     return NextAnchors(so_far, rows.sort_values("sd", kind="stable", ignore_index=True))

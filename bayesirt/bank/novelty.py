@@ -53,13 +53,13 @@ def measure_novelty(responses: Responses, known: KnownItems, *, key: Array) -> d
     held = _held_out(table, is_known, key)
     if not held.any():
         return {}
-    kept, own = (
+    training, of_new = (
         Responses.from_long(table[rows], score="successes", trials="trials")
         for rows in (~held, ~held & ~is_known)
     )
-    point = calibrate_items(kept, known, tolerance=_TOLERANCE)
+    point = calibrate_items(training, known, tolerance=_TOLERANCE)
     shared = _log_scores(_Fitted.of(point), table[held])
-    alone = _log_scores(_Fitted.of(fit_mirt(own, tolerance=_TOLERANCE)), table[held & ~is_known])
+    alone = _log_scores(_Fitted.of(fit_mirt(of_new, tolerance=_TOLERANCE)), table[held & ~is_known])
     before = _log_scores(_without_new(table[~held & is_known], known), table[held & is_known])
     ahead = alone.add(before, fill_value=0).sub(shared, fill_value=0)
     error = ahead.std(ddof=1) * np.sqrt(len(ahead)) if len(ahead) > 1 else 0.0
@@ -72,7 +72,7 @@ def novelty(bank: ItemBank) -> pd.DataFrame:
 
     One row per benchmark; NaN for the first benchmarks and where nothing was measured.
     """
-    figures = {name: found for step in bank.steps for name, found in step.figures.items()}
+    figures = {name: values for step in bank.steps for name, values in step.figures.items()}
     rows = [{x: figures.get(name, {}).get(x, np.nan) for x in _FIGURES} for name in
             bank.benchmark_names]  # fmt: skip
     return pd.DataFrame(rows, pd.Index(bank.benchmark_names, name="benchmark"))
@@ -104,9 +104,9 @@ def _held_out(table: pd.DataFrame, is_known: NDArray[np.bool_], key: Array) -> N
     )
     of_items = rows.groupby("item")["order"]
     out = of_items.rank(method="first") <= of_items.transform("size") // _PARTS
-    left = (~out).groupby([rows["subject"], rows["known"]]).transform("any")
+    has_others = (~out).groupby([rows["subject"], rows["known"]]).transform("any")
     held = pd.Series(False, table.index)
-    held[rows.index] = out & left
+    held[rows.index] = out & has_others
     return held.to_numpy()
 
 
@@ -135,8 +135,8 @@ def _log_scores(fitted: _Fitted, held: pd.DataFrame) -> pd.Series:
     group = group_of(held, fitted.items.names, fitted.subjects)
     items, unknown = on_device(fitted.items)
     beliefs = Beliefs(Abilities(*(x.astype(items.d.dtype) for x in fitted.abilities)), unknown)
-    found = np.asarray(_LOG_SCORES(group.layout, items, beliefs), np.float64)
-    scores = pd.Series(found, fitted.subjects)
+    log_scores = np.asarray(_LOG_SCORES(group.layout, items, beliefs), np.float64)
+    scores = pd.Series(log_scores, fitted.subjects)
     return scores[held["subject"].unique()]
 
 

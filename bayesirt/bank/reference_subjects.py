@@ -25,10 +25,10 @@ def reference_subjects(bank: ItemBank) -> pd.DataFrame:
         for name in () if step.items is None else step.items.benchmark_names:
             counts[name] = np.nan
             if step.answers is not None:
-                own = step.answers["item"].map(home) == name
-                linked = set(step.answers["subject"][own])
+                in_benchmark = step.answers["item"].map(home) == name
+                linked = set(step.answers["subject"][in_benchmark])
                 if step.kind == "add":
-                    linked &= set(step.answers["subject"][~own])
+                    linked &= set(step.answers["subject"][~in_benchmark])
                 counts[name] = float(len(linked))
     return pd.DataFrame({"n_reference": counts}).rename_axis("benchmark")
 

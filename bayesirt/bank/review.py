@@ -53,14 +53,14 @@ class BankReview:
     def headline(self) -> str:
         """Number of alarms, and the answers that they are based on."""
         n = len(self.alarms)
-        found = counted(n, "alarm") if n else "no alarm"
+        alarms = counted(n, "alarm") if n else "no alarm"
         if not self.n_recent:
             return (
-                f"{found.capitalize()}. No recent subjects: anchors can be checked once new "
+                f"{alarms.capitalize()}. No recent subjects: anchors can be checked once new "
                 f"subjects are scored."
             )
         subjects = counted(self.n_recent, "recent subject")
-        text = f"{found.capitalize()} from answers of {subjects} to {len(self.anchors):,} anchors."
+        text = f"{alarms.capitalize()} from answers of {subjects} to {len(self.anchors):,} anchors."
         if len(self.benchmarks) == 1:
             return f"{text} The benchmark as a whole cannot be checked without another benchmark."
         if self.benchmarks["drift_p"].isna().all():
@@ -140,10 +140,10 @@ def review_bank(
 
 def _abilities(groups: AnchorGroups) -> tuple[Abilities | None, Abilities | None]:
     """Return the abilities of recent subjects, and of all subjects."""
-    found = [
+    by_group = [
         group_abilities(group, groups.items) if group.subjects else None
         for group in (groups.recent, groups.reference)
     ]
-    some = [abilities for abilities in found if abilities is not None]
+    some = [abilities for abilities in by_group if abilities is not None]
     everyone = Abilities(*map(jnp.concatenate, zip(*some, strict=True))) if some else None
-    return found[0], everyone
+    return by_group[0], everyone

@@ -35,20 +35,20 @@ def saturation(bank: ItemBank, abilities: Abilities, *, key: Array) -> pd.DataFr
 
     Each draw has its own abilities, given answers to anchors, and its own items.
     """
-    known, names = bank.items, list(bank.benchmark_names)
+    bank_items, names = bank.items, list(bank.benchmark_names)
     belongs = np.array([names.index(name) for name in bank.benchmarks])
     home = np.eye(len(names))[belongs]
     home /= home.sum(0)
-    items, _ = on_device(known)
+    items, _ = on_device(bank_items)
     dtype = items.d.dtype
-    roots = jnp.asarray(roots_of(known.covariance), dtype)
+    roots = jnp.asarray(roots_of(bank_items.covariance), dtype)
     best = _best(_suite_scores(abilities.mean, items, jnp.asarray(home.mean(1), dtype)))
     chosen = Abilities(*(x[best] for x in abilities))
     shares = np.asarray(_draws(chosen, items, roots, jax.random.split(key, _N_DRAWS)), np.float64)
     accuracy, easy = shares @ home, shares.mean(0) >= SATURATED
     p_saturated = (accuracy >= SATURATED).mean(0)
-    found = np.full(len(names), len(best)), accuracy.mean(0), p_saturated, easy @ home
-    columns = dict(zip(_COLUMNS, found, strict=True))
+    figures = np.full(len(names), len(best)), accuracy.mean(0), p_saturated, easy @ home
+    columns = dict(zip(_COLUMNS, figures, strict=True))
     return pd.DataFrame(columns, pd.Index(names, name="benchmark"))
 
 

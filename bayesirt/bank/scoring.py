@@ -97,16 +97,16 @@ def score_answers(
     """
     key = as_key(key)
     bank = read_bank(folder)
-    own = clean_answers(answers)
-    unknown = own["item"][~own["item"].isin(bank.items.names)]
+    new_answers = clean_answers(answers)
+    unknown = new_answers["item"][~new_answers["item"].isin(bank.items.names)]
     if len(unknown):
         raise ResponseError(
             f"the bank has no item {one_line(unknown.iloc[0])!r}; leave its answers out, or add "
             f"its benchmark first"
         )
-    everyone = joined_answers(bank.answer_table, own)
+    everyone = joined_answers(bank.answer_table, new_answers)
     if announce is not None:
-        n_new, n_all = own["subject"].nunique(), everyone.n_subjects
+        n_new, n_all = new_answers["subject"].nunique(), everyone.n_subjects
         announce(f"predicting scores of {n_new:,} among {n_all:,} subjects")
     scores = predict_suite(
         bank.items,
@@ -118,29 +118,29 @@ def score_answers(
         n_draws=n_draws,
         progress=progress,
     )
-    found = _new_scores(scores, own["subject"].unique())
-    kept = own[own["item"].isin(bank.anchor_items)]
+    new_scores = _new_scores(scores, new_answers["subject"].unique())
+    anchor_answers = new_answers[new_answers["item"].isin(bank.anchor_items)]
     step = BankStep(
         "score",
-        answers=kept if len(kept) else None,
-        scores=found.summary,
-        settings={"n_draws": n_draws, "n_ranked": found.n_ranked},
+        answers=anchor_answers if len(anchor_answers) else None,
+        scores=new_scores.summary,
+        settings={"n_draws": n_draws, "n_ranked": new_scores.n_ranked},
         source=dict(source or {}),
     )
     append_step(folder, step)
-    return found
+    return new_scores
 
 
 def answers_table(answers: Mapping[str, Answers], items: Sequence[str]) -> pd.DataFrame:
     """Return answers of new subjects as a table with one row each, as `score_answers` takes it."""
     names, tables = np.asarray(items, object), []
-    for subject, own in answers.items():
-        if not len(own.item):
+    for subject, cells in answers.items():
+        if not len(cells.item):
             raise ResponseError(
                 f"subject {one_line(subject)!r} has no answers; let it answer anchors, or leave "
                 f"it out"
             )
-        columns = names[np.asarray(own.item)], own.successes, own.trials
+        columns = names[np.asarray(cells.item)], cells.successes, cells.trials
         rows = dict(zip(ANSWER_COLUMNS[1:], map(np.asarray, columns), strict=True))
         tables.append(pd.DataFrame({"subject": subject, **rows}))
     return pd.concat(tables, ignore_index=True)

@@ -53,10 +53,10 @@ class BankItems:
         """Return the weights of a benchmark's anchors, by item."""
         return {
             name: float(weight)
-            for name, of, weight in zip(
+            for name, home, weight in zip(
                 self.known.names, self.benchmarks, self.weights, strict=True
             )
-            if of == benchmark and not np.isnan(weight)
+            if home == benchmark and not np.isnan(weight)
         }
 
 
@@ -117,8 +117,8 @@ class BankStep:
             object.__setattr__(self, "scores", clean_scores(self.scores))
         for name in ("figures", "settings", "source", "versions"):
             object.__setattr__(self, name, _as_json(getattr(self, name), name))
-        for benchmark, own in self.figures.items():
-            good = isinstance(own, dict) and all(isinstance(x, int | float) for x in own.values())
+        for benchmark, data in self.figures.items():
+            good = isinstance(data, dict) and all(isinstance(x, int | float) for x in data.values())
             if not good:
                 raise ResponseError(
                     f"`figures` of benchmark {one_line(benchmark)!r} must hold numbers by name"
@@ -130,9 +130,9 @@ def _check_parts(step: BankStep) -> None:
         kinds = ", ".join(get_args(StepKind))
         raise ResponseError(f"a step's kind must be one of {kinds}, got {step.kind!r}")
     scores = step.kind == "score"
-    wanted, others = ("scores", ["items", "subjects"]) if scores else ("items", ["scores"])
-    if getattr(step, wanted) is None:
-        raise ResponseError(f"a step of kind {step.kind!r} must have `{wanted}`")
+    part, others = ("scores", ["items", "subjects"]) if scores else ("items", ["scores"])
+    if getattr(step, part) is None:
+        raise ResponseError(f"a step of kind {step.kind!r} must have `{part}`")
     for name in others:
         if getattr(step, name) is not None:
             raise ResponseError(f"a step of kind {step.kind!r} has no `{name}`; leave it out")
@@ -153,12 +153,12 @@ def _check_parts(step: BankStep) -> None:
 
 def _as_json(values: dict[str, Any], name: str) -> Any:
     try:
-        kept = json.loads(json.dumps(values, allow_nan=False))
+        copy = json.loads(json.dumps(values, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
         raise ResponseError(
             f"`{name}` of a step cannot be stored as JSON ({one_line(str(error), 120)}); use only "
             f"text, finite numbers, lists and dictionaries"
         ) from error
-    if not isinstance(kept, dict):
+    if not isinstance(copy, dict):
         raise ResponseError(f"`{name}` of a step must be a dictionary")
-    return kept
+    return copy

@@ -113,13 +113,13 @@ def draw_unseen(
     n_rounds = -(-n_draws // _AT_ONCE)
     keys = jax.random.split(key, n_rounds * _AT_ONCE).reshape(n_rounds, _AT_ONCE)
     cell_type = usual_quadrature(DenseLayout(problem.open_cells, problem.open_cells), None).dtype
-    found = []
+    rounds = []
     with progress_bar("Predicting") as show:
-        for done, own in enumerate(keys, 1):
-            found.append([np.asarray(x, float) for x in _draw(problem, start, own, cell_type)])
+        for n_done, batch in enumerate(keys, 1):
+            rounds.append([np.asarray(x, float) for x in _draw(problem, start, batch, cell_type)])
             if progress and show is not None:
-                show(done, n_rounds)
-    expected, chance, accepted = (np.concatenate(x)[:n_draws] for x in zip(*found, strict=True))
+                show(n_done, n_rounds)
+    expected, chance, accepted = (np.concatenate(x)[:n_draws] for x in zip(*rounds, strict=True))
     return UnseenAnswers(expected, chance, start, float(accepted.mean()))
 
 
@@ -127,8 +127,8 @@ def expected_right(
     problem: SuiteProblem, theta: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the expected number right in open cells and its gradient, for given abilities."""
-    found = _expected_right(problem, jnp.asarray(theta, problem.items.a.dtype))
-    return np.asarray(found[0], float), np.asarray(found[1], float)
+    result = _expected_right(problem, jnp.asarray(theta, problem.items.a.dtype))
+    return np.asarray(result[0], float), np.asarray(result[1], float)
 
 
 @jax.jit
@@ -145,10 +145,10 @@ def _expected_right(
 def _approximate(problem: SuiteProblem) -> Abilities:
     """Return normal approximations to the posteriors of abilities, given items."""
     items, population = problem.items, problem.population
-    own = Items(items.a[problem.given], items.d[problem.given])
+    given_items = Items(items.a[problem.given], items.d[problem.given])
     first = without_answers(population, problem.layout.shape[0])
     quadrature = usual_quadrature(problem.layout, None)
-    return ability_steps(problem.layout, own, population, first, quadrature, _ABILITY_STEPS)
+    return ability_steps(problem.layout, given_items, population, first, quadrature, _ABILITY_STEPS)
 
 
 _APPROXIMATE = jax.jit(_approximate)
@@ -210,16 +210,16 @@ def _move(
         value, score, information = likelihood(theta)
         off = theta - centre
         pull = off @ precision
-        here = Conditional(value - (pull * off).sum(1) / 2, score - pull, information + precision)
-        return here, here
+        state = Conditional(value - (pull * off).sum(1) / 2, score - pull, information + precision)
+        return state, state
 
     def step(
         carry: tuple[Array, Conditional], chance: Chance
     ) -> tuple[tuple[Array, Conditional], Array]:
-        theta, here = carry
-        moved = newton_move(chance, theta, evaluate, current=(here, here))
-        kept = (choose(moved.accepted, y, x) for x, y in zip(*moved.notes, strict=True))
-        return (moved.position, Conditional(*kept)), moved.accepted.mean(dtype=theta.dtype)
+        theta, state = carry
+        moved = newton_move(chance, theta, evaluate, current=(state, state))
+        parts = (choose(moved.accepted, y, x) for x, y in zip(*moved.notes, strict=True))
+        return (moved.position, Conditional(*parts)), moved.accepted.mean(dtype=theta.dtype)
 
     chances = Chance(noise.of_steps, log_ndtr(noise.of_choices))
     (theta, _), accepted = jax.lax.scan(step, (theta, evaluate(theta)[0]), chances)

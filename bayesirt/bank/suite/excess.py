@@ -34,8 +34,8 @@ class Excess:
         """Return λ, the weight of the anchor mean in gp-IRT, given numbers of answered anchors."""
         squared = self.p_irt_error**2
         noise = self.response_variance / (4 * np.maximum(n_anchors, 1))
-        whole = np.maximum(noise + squared, np.finfo(float).tiny)
-        return np.where(n_anchors > 0, squared / whole, 0.0)
+        total = np.maximum(noise + squared, np.finfo(float).tiny)
+        return np.where(n_anchors > 0, squared / total, 0.0)
 
 
 def measure_excess(
@@ -100,11 +100,11 @@ def excess_covariance(
     n = len(benchmarks)
     covariance = np.zeros((n, n))
     for b, name in enumerate(benchmarks):
-        own = excess.get(name)
-        if own is not None:
-            shared = [own.shared.get(other, 0.0) for other in benchmarks]
+        benchmark_excess = excess.get(name)
+        if benchmark_excess is not None:
+            shared = [benchmark_excess.shared.get(other, 0.0) for other in benchmarks]
             covariance[b] = shared
-            covariance[b, b] = own.variance
+            covariance[b, b] = benchmark_excess.variance
     scale = np.sqrt(np.diag(covariance))
     both = np.where(covariance.T == 0, covariance, (covariance + covariance.T) / 2)
     both = np.where(covariance == 0, covariance.T, both)
@@ -119,13 +119,13 @@ def excess_covariance(
 
 def _from_anchors(table: SuiteTable, is_anchor: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Estimate abilities from answers to anchors only."""
-    names = {name for name, own in zip(table.items.names, is_anchor, strict=True) if own}
-    found = np.flatnonzero([name in names for name in table.responses.items])
-    if not len(found):
+    names = {name for name, flag in zip(table.items.names, is_anchor, strict=True) if flag}
+    positions = np.flatnonzero([name in names for name in table.responses.items])
+    if not len(positions):
         raise ResponseError(
             "reference subjects answered no anchor; pass their answers to all items, with anchors"
         )
-    answers = table.responses.select(np.arange(len(table.trials)), found)
+    answers = table.responses.select(np.arange(len(table.trials)), positions)
     return score_subjects(answers, table.items, how="mle").theta
 
 

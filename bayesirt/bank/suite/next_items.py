@@ -31,10 +31,10 @@ class SuiteItems(NamedTuple):
     @classmethod
     def of(cls, known: KnownItems, benchmarks: NDArray[np.object_]) -> "SuiteItems":
         """Return the items of a suite whose score is the mean over its benchmarks."""
-        _, place, sizes = np.unique(benchmarks, return_inverse=True, return_counts=True)
+        _, belongs, sizes = np.unique(benchmarks, return_inverse=True, return_counts=True)
         return cls(
             *on_device(known),
-            jnp.asarray(1 / (len(sizes) * sizes[place]), jnp.result_type(float)),
+            jnp.asarray(1 / (len(sizes) * sizes[belongs]), jnp.result_type(float)),
         )
 
 
@@ -133,10 +133,10 @@ def _prospects(
         slope = jnp.einsum("ik,ikl->il", weights @ a, abilities.covariance)
         of_abilities = (slope * (weights @ a)).sum(1)
         chance = jnp.where(is_open, shares**2 * w, 0)
-        rest = (chance * (1 + w * errors)).sum(1)
-        told = w / (1 + w * errors)
-        gain = told * (slope @ a.T) ** 2 / (1 + told * reach.T) + chance
-        return (sums[0] + p, sums[1] + of_abilities + rest, sums[2] + gain), None
+        of_answers = (chance * (1 + w * errors)).sum(1)
+        information = w / (1 + w * errors)
+        gain = information * (slope @ a.T) ** 2 / (1 + information * reach.T) + chance
+        return (sums[0] + p, sums[1] + of_abilities + of_answers, sums[2] + gain), None
 
     zeros = jnp.zeros(answers.shape, a.dtype)
     sums, _ = jax.lax.scan(add, (zeros, zeros[:, 0], zeros), noise)

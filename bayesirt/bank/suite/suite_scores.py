@@ -129,12 +129,12 @@ def predict_suite(
 
     rows = np.argsort(name_order(answers.subjects))
     shown = tuple(dict.fromkeys(map(str, benchmarks)))
-    own = np.array([table.benchmarks.index(name) for name in shown])
-    columns = {name: values[rows][:, own] for name, values in columns.items()}
+    order = np.array([table.benchmarks.index(name) for name in shown])
+    columns = {name: values[rows][:, order] for name, values in columns.items()}
     return SuiteScores(
         answers.subjects,
         shown,
-        draws[:, rows][:, :, own],
+        draws[:, rows][:, :, order],
         _summary(answers.subjects, shown, columns),
         suite.iloc[rows].sort_values("score", ascending=False, kind="stable", ignore_index=True),
         _in_order(abilities, rows),

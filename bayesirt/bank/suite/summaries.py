@@ -64,8 +64,8 @@ def interval(draws: NDArray[np.float64]) -> NDArray[np.float64]:
     Few draws underrepresent the tails of their distribution; the chosen quantiles contain the next
     draw with the nominal probability.
     """
-    found: NDArray[np.float64] = np.quantile(draws, TAILS, axis=0, method="weibull")
-    return found
+    bounds: NDArray[np.float64] = np.quantile(draws, TAILS, axis=0, method="weibull")
+    return bounds
 
 
 def point_predictions(
@@ -98,8 +98,8 @@ def suite_columns(draws: NDArray[np.float64], score: NDArray[np.float64]) -> pd.
     low, high = interval(draws)
     table = pd.DataFrame({"score": score, "sd": draws.std(0, ddof=1), "low": low, "high": high})
     ranks = rankdata(-draws, method="min", axis=1)
-    found = np.quantile(ranks, [0.5, *TAILS], axis=0, method="inverted_cdf").astype(int)
-    table[["rank", "rank_low", "rank_high"]] = found.T
+    quantiles = np.quantile(ranks, [0.5, *TAILS], axis=0, method="inverted_cdf").astype(int)
+    table[["rank", "rank_low", "rank_high"]] = quantiles.T
     return table
 
 
@@ -123,13 +123,13 @@ def more_anchors(
         slope = (slopes / seen.n_items[:, None]).mean(1)
         spread = np.asarray(unseen.abilities.covariance)
         of_ability = np.minimum(drawn, np.einsum("ik,ikl,il->i", slope, spread, slope))
-    rest = drawn - of_ability + model
+    floor = drawn - of_ability + model
     target = _QUARTER * (drawn + chance + model)
     n_seen, n_open = seen.n_answered.sum(1), (seen.n_items - seen.n_answered).sum(1)
 
     def left(more: NDArray[np.float64]) -> NDArray[np.float64]:
         still = 1 - more / np.maximum(n_open, 1)
-        return of_ability * still**2 * n_seen / (n_seen + more) + chance * still + rest
+        return of_ability * still**2 * n_seen / (n_seen + more) + chance * still + floor
 
     least, most = np.zeros(len(n_open)), n_open
     for _ in range(_BISECTIONS):
@@ -137,5 +137,5 @@ def more_anchors(
         enough = left(middle) <= target
         least, most = np.where(enough, least, middle), np.where(enough, middle, most)
     numbers = pd.array(np.ceil(most).astype(int), dtype="Int64")
-    numbers[rest > target] = pd.NA
+    numbers[floor > target] = pd.NA
     return numbers

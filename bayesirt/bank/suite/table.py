@@ -40,22 +40,22 @@ class SuiteTable:
 
     def weights_of(self, anchors: Mapping[str, Mapping[str, float]]) -> NDArray[np.float64]:
         """Return the weight of each item in its benchmark's anchor mean, 0 for other items."""
-        place = {name: j for j, name in enumerate(self.items.names)}
-        weights = np.zeros(len(place))
-        for benchmark, own in anchors.items():
+        position = {name: j for j, name in enumerate(self.items.names)}
+        weights = np.zeros(len(position))
+        for benchmark, anchor_weights in anchors.items():
             if benchmark not in self.benchmarks:
                 raise ResponseError(
                     f"anchors are given for the benchmark {one_line(benchmark)!r}, which has no "
                     f"known item; leave it out"
                 )
-            of = self.benchmarks.index(benchmark)
-            for name, weight in own.items():
-                if name not in place or self.belongs[place[name]] != of:
+            home = self.benchmarks.index(benchmark)
+            for name, weight in anchor_weights.items():
+                if name not in position or self.belongs[position[name]] != home:
                     raise ResponseError(
                         f"the anchor {one_line(name)!r} is not a known item of the benchmark "
                         f"{one_line(benchmark)!r}; choose anchors from its items"
                     )
-                weights[place[name]] = weight
+                weights[position[name]] = weight
         return weights
 
 
@@ -68,18 +68,18 @@ def suite_table(items: KnownItems, benchmarks: Sequence[str], answers: Responses
     names, belongs = np.unique(np.asarray(benchmarks, object).astype(str), return_inverse=True)
     order = name_order(items.names)
     known = items.select(order)
-    found = known.within(answers)[1]
-    answered = answers.cells.matrices()[1][:, found].any(1)
+    columns = known.within(answers)[1]
+    answered = answers.cells.matrices()[1][:, columns].any(1)
     if not answered.all():
         name = one_line(answers.subjects[int(np.argmin(answered))])
         raise ResponseError(
             f"subject {name!r} answered none of the {len(order)} known items "
             f"({(~answered).sum()} such subjects); have it answer anchors, or leave it out"
         )
-    found = found[name_order([answers.items[j] for j in found])]
-    responses = answers.select(name_order(answers.subjects), found)
-    place = {name: j for j, name in enumerate(known.names)}
-    at = np.array([place[name] for name in responses.items])
+    columns = columns[name_order([answers.items[j] for j in columns])]
+    responses = answers.select(name_order(answers.subjects), columns)
+    position = {name: j for j, name in enumerate(known.names)}
+    at = np.array([position[name] for name in responses.items])
     successes, trials = (_spread(matrix, at, len(order)) for matrix in responses.cells.matrices())
     return SuiteTable(
         responses, known, tuple(map(str, names)), belongs[order].astype(np.intp), successes, trials
