@@ -130,12 +130,12 @@ def matrix_tasks(
     for k in range(design.halves):
         halves = [("consistency", (HALVES, HALVES, k, *place)) for place in each]
         yield Task(halves, partial(halves_rows, k, *given))
-    known = matrix.truth is not None
-    predictors = [name for name in PREDICTORS if known or not name.startswith("true")]
+    has_truth = matrix.truth is not None
+    predictors = [name for name in PREDICTORS if has_truth or not name.startswith("true")]
     for one, other in combinations(range(len(matrix.groups)), 2):
         between = [("consistency", (one, other, 0, *place)) for place in each]
         ways = product(((one, other), (other, one)), predictors)
-        across = [("across", (*way, name)) for way, name in ways]
+        across = [("across", (*direction, name)) for direction, name in ways]
         yield Task([*between, *across], partial(pair_rows, one, other, *given))
     for k in range(design.splits):
         split = [("prediction", (k, name)) for name in predictors]

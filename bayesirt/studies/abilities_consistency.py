@@ -61,15 +61,15 @@ def criterion_rows(matrix: AbilityMatrix, trained: int, key: PortableKey) -> lis
     everything = np.arange(matrix.q.n_items)
     division = divide(matrix, everything, everything)
     fits = fit_all(division, key=key.folded("criterion", 0), trained=trained)
-    found = profile_of(matrix, division, fits)
-    truth = np.full(found.accuracy.shape, np.nan)
+    profile = profile_of(matrix, division, fits)
+    truth = np.full(profile.accuracy.shape, np.nan)
     if matrix.truth is not None:
         truth = matrix.truth["theta"].to_numpy()
     return [
         {
-            "items": int(found.n_items[k]),
-            "rho": rank_correlation(found.levels[name][:, k], found.accuracy[:, k]),
-            "rho_true": rank_correlation(found.levels[name][:, k], truth[:, k]),
+            "items": int(profile.n_items[k]),
+            "rho": rank_correlation(profile.levels[name][:, k], profile.accuracy[:, k]),
+            "rho_true": rank_correlation(profile.levels[name][:, k], truth[:, k]),
         }
         for k, name in product(range(matrix.q.n_abilities), ESTIMATES)
     ]
@@ -81,8 +81,8 @@ def halves_rows(
     """Compare abilities from one random half of the items with those from the other."""
     profiles = []
     for side, half in enumerate(split_items(matrix.q.n_items, repetition, key, 0.5)):
-        division, own = divide(matrix, half, half), key.folded("halves", 2 * repetition + side)
-        profiles.append(profile_of(matrix, division, fit_all(division, key=own, trained=trained)))
+        division, fold = divide(matrix, half, half), key.folded("halves", 2 * repetition + side)
+        profiles.append(profile_of(matrix, division, fit_all(division, key=fold, trained=trained)))
     return consistency_rows(*profiles)
 
 
@@ -104,29 +104,29 @@ def pair_rows(
 def profile_of(matrix: AbilityMatrix, division: Division, fits: Fits) -> Profile:
     """Return estimates of all abilities of a matrix from the training items of a division."""
     responses, q = division.responses, division.q
-    known = np.array([matrix.q.abilities.index(name) for name in q.abilities])
+    positions = np.array([matrix.q.abilities.index(name) for name in q.abilities])
     of_ability, overall = accuracies(responses, q.needs)
-    found = {
+    estimates = {
         "q-mirt": fits.q_mirt["theta"],
         "neural": fits.neural.abilities,
         "shares": of_ability,
         "overall": np.broadcast_to(overall[:, None], of_ability.shape),
     }
     n_items = np.zeros(matrix.q.n_abilities, np.intp)
-    n_items[known] = q.needs.sum(0)
+    n_items[positions] = q.needs.sum(0)
     levels = {}
-    for name, values in found.items():
+    for name, values in estimates.items():
         levels[name] = np.full((matrix.responses.n_subjects, matrix.q.n_abilities), np.nan)
-        levels[name][np.ix_(division.subjects, known)] = values
+        levels[name][np.ix_(division.subjects, positions)] = values
     return Profile(n_items, levels)
 
 
 def accuracies(responses: Responses, needs: Mask) -> tuple[Floats, Floats]:
     """Return the proportion correct, by ability and over all items."""
     successes, trials = (np.asarray(x, float) for x in responses.cells.matrices())
-    asked = trials @ needs
-    of_ability = np.divide(successes @ needs, asked, out=np.full(asked.shape, np.nan),
-                           where=asked > 0)  # fmt: skip
+    n_trials = trials @ needs
+    of_ability = np.divide(successes @ needs, n_trials, out=np.full(n_trials.shape, np.nan),
+                           where=n_trials > 0)  # fmt: skip
     return of_ability, successes.sum(1) / trials.sum(1)
 
 
@@ -147,8 +147,8 @@ def consistency_rows(first: Profile, second: Profile) -> list[Row]:
     for k, name in product(range(len(first.n_items)), ESTIMATES):
         a, b = first.levels[name][:, k], second.levels[name][:, k]
         sides = ((a, second), (b, first))
-        others = [_rho_with_others(own, far, name, k) for own, far in sides]
-        held_out = [rank_correlation(own, far.accuracy[:, k]) for own, far in sides]
+        others = [_rho_with_others(levels, far, name, k) for levels, far in sides]
+        held_out = [rank_correlation(levels, far.accuracy[:, k]) for levels, far in sides]
         rows.append({
             "items_one": int(first.n_items[k]), "items_other": int(second.n_items[k]),
             "rho": rank_correlation(a, b), "rho_others": _mean(others),

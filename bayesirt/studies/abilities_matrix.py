@@ -53,9 +53,9 @@ def given_matrix(
             f"splits of the items need at least {_LEAST_SUBJECTS} subjects and {_LEAST_ITEMS} "
             f"items, got {responses.n_subjects} and {responses.n_items}"
         )
-    kept = q.for_items(responses.items, drop_unneeded=True)
+    q_matrix = q.for_items(responses.items, drop_unneeded=True)
     if groups is None:
-        return AbilityMatrix(responses, kept, (), np.full(responses.n_items, -1, np.intp))
+        return AbilityMatrix(responses, q_matrix, (), np.full(responses.n_items, -1, np.intp))
     labels = labels_for(responses.items, groups, "item", "benchmark")
     names, group = np.unique(labels, return_inverse=True)
     if len(names) < 2:
@@ -63,7 +63,7 @@ def given_matrix(
             f"all items are of the benchmark {one_line(str(names[0]))!r}; predictions across "
             f"benchmarks need at least two, so leave the groups out"
         )
-    return AbilityMatrix(responses, kept, tuple(map(str, names)), group)
+    return AbilityMatrix(responses, q_matrix, tuple(map(str, names)), group)
 
 
 def simulated_matrix(size: tuple[int, int, int], *, key: Array) -> AbilityMatrix:

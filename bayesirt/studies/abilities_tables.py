@@ -42,23 +42,23 @@ def ability_claims(
 ) -> Iterator[Claim]:
     """Yield claims on coverage, on correlations of abilities, and on unseen items."""
     unseen = tables["unseen_items"].set_index("method")
-    of = dict(list(read_printed("abilities_printed").groupby("table")))
-    agreed = of["consistency"].set_index("quantity")["value"]
+    paper = dict(list(read_printed("abilities_printed").groupby("table")))
+    agreed = paper["consistency"].set_index("quantity")["value"]
     consistencies = tables["consistencies"].assign(
         printed_rho=agreed["median rho"], printed_share=agreed["share above 0.5"],
         gap=lambda own: own["median_rho"] - own["median_rho_others"], more_than=MORE_THAN,
         estimate=lambda own: own["method"],
     )  # fmt: skip
-    within = of["within"].assign(
-        over_ten=(of["within"]["value"] / np.sqrt(10)).round(4),
+    within = paper["within"].assign(
+        over_ten=(paper["within"]["value"] / np.sqrt(10)).round(4),
         **unseen.loc["neural", ["auc", "auc_sd"]],
     )
     sizes = {"n_criteria": len(tables["criteria"]), "n_consistencies": len(consistencies)}
     across = tables["across_benchmarks"]
     nowhere = not across["new_items"].sum()
-    told = across[across["method"].isin(_ACROSS)]
-    criterion = of["criterion"].pivot(index="place", columns="quantity", values="value")
-    means = of["across"][of["across"]["quantity"] == "mean AUC"].head(0 if nowhere else None)
+    rows = across[across["method"].isin(_ACROSS)]
+    criterion = paper["criterion"].pivot(index="place", columns="quantity", values="value")
+    means = paper["across"][paper["across"]["quantity"] == "mean AUC"].head(0 if nowhere else None)
     frames = {
         **tables,
         "matrix": _facts(matrix).assign(**sizes),
@@ -68,8 +68,8 @@ def ability_claims(
         "printed within": within,
         "averages": _averages(unseen["auc"]),
         "gains": _gains(prediction),
-        "across": told.assign(
-            first=~told.duplicated(["source", "target"]), shown=told["new_items"] > 0
+        "across": rows.assign(
+            first=~rows.duplicated(["source", "target"]), shown=rows["new_items"] > 0
         ),
         "printed across": means.assign(lowest=means["value"].min(), highest=means["value"].max()),
     }
@@ -119,8 +119,8 @@ def _averages(auc: "pd.Series[float]") -> pd.DataFrame:
     """Return the share of the AUC above one half that is left after averaging over subjects."""
     above = auc[["learnt", "neural"]] - 0.5
     average = auc[["learnt, average", "neural, average"]].set_axis(above.index) - 0.5
-    left = (average.clip(lower=0) / above).where(average < above, 1.0)
-    return pd.DataFrame({"above": above, "left": left}).reset_index()
+    share = (average.clip(lower=0) / above).where(average < above, 1.0)
+    return pd.DataFrame({"above": above, "left": share}).reset_index()
 
 
 def coverage_table(suites: pd.DataFrame) -> pd.DataFrame:
@@ -159,11 +159,11 @@ def criterion_table(criterion: pd.DataFrame, consistency: pd.DataFrame) -> pd.Da
         "held-out items": held_out.droplevel("ability"),
         "true ability": enough.set_index("method")["rho_true"],
     }
-    told = pd.concat(values, names=["criterion"]).dropna().rename("value").reset_index()
+    entries = pd.concat(values, names=["criterion"]).dropna().rename("value").reset_index()
     bounds, names = [np.inf, *STRENGTHS.values(), -np.inf], [*STRENGTHS, "none"]
     for name, high, low in zip(names, bounds, bounds[1:], strict=False):
-        told[name] = told["value"].between(low, high, inclusive="right").astype(float)
-    groups = told.groupby(["criterion", "method"], sort=False)
+        entries[name] = entries["value"].between(low, high, inclusive="right").astype(float)
+    groups = entries.groupby(["criterion", "method"], sort=False)
     table = groups[names].sum().assign(median_rho=groups["value"].median())
     table.insert(0, "abilities", groups.size())
     return table.reset_index()
@@ -185,9 +185,9 @@ def ability_table(
 
 def consistency_table(consistency: pd.DataFrame, groups: Sequence[str]) -> pd.DataFrame:
     """Return how well abilities agree between sets of items with more than 10 items each."""
-    kept = consistency[_both_more(consistency) & consistency["rho"].notna()]
-    kept = kept.assign(moderate=kept["rho"] > STRENGTHS["moderate"])
-    table = kept.groupby(["one", "other", "method"], sort=False).agg(
+    rows = consistency[_both_more(consistency) & consistency["rho"].notna()]
+    rows = rows.assign(moderate=rows["rho"] > STRENGTHS["moderate"])
+    table = rows.groupby(["one", "other", "method"], sort=False).agg(
         abilities=("ability", "nunique"), median_rho=("rho", "median"),
         share_moderate=("moderate", "mean"), median_rho_others=("rho_others", "median"),
     ).reset_index()  # fmt: skip
@@ -249,11 +249,11 @@ def plot_consistency(abilities: pd.DataFrame) -> Figure:
     fig, axes = new_figure(8.2, 3.5, 1, 2, x=title, sharex=True, sharey=True)
     left, right = axes[0]
     draw_lines(left, abilities, "items", "rho_halves", _SHOWN, ls="")
-    own = abilities[abilities["method"] == "q-mirt"]
-    right.vlines(own["items"], own["rho_others"], own["rho_halves"], color=SOFT, lw=0.8)
+    rows = abilities[abilities["method"] == "q-mirt"]
+    right.vlines(rows["items"], rows["rho_others"], rows["rho_halves"], color=SOFT, lw=0.8)
     columns = {"rho_halves": "with itself", "rho_others": "with other abilities, mean"}
     for (column, label), style in zip(columns.items(), STYLES, strict=False):
-        right.plot(own["items"], own[column], ms=4, label=label, **{**style, "ls": ""})
+        right.plot(rows["items"], rows[column], ms=4, label=label, **{**style, "ls": ""})
     for ax in (left, right):
         ax.axhline(STRENGTHS["moderate"], color=SOFT, lw=0.8, ls="--")
         ax.axvline(2 * MORE_THAN, color=SOFT, lw=0.8, ls=":")

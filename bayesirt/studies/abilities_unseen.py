@@ -92,11 +92,11 @@ class Fits:
 def divide(matrix: AbilityMatrix, train: Index, test: Index) -> Division:
     """Divide a matrix by its items."""
     responses = matrix.responses
-    subjects, kept = with_answers(responses, np.arange(responses.n_subjects), train)
-    part = responses.select(subjects, kept)
+    subjects, train_items = with_answers(responses, np.arange(responses.n_subjects), train)
+    part = responses.select(subjects, train_items)
     q = matrix.q.for_items(part.items, drop_unneeded=True)
-    known = np.array([matrix.q.abilities.index(name) for name in q.abilities])
-    needs = matrix.q.needs[np.ix_(test, known)]
+    positions = np.array([matrix.q.abilities.index(name) for name in q.abilities])
+    needs = matrix.q.needs[np.ix_(test, positions)]
     items = test[needs.any(1)]
     successes, trials = (x[np.ix_(subjects, items)] for x in responses.cells.matrices())
     return Division(part, q, needs[needs.any(1)], subjects, items, successes, trials)
@@ -117,15 +117,15 @@ def fit_all(division: Division, *, key: Array, trained: int) -> Fits:
 
 def predictions(division: Division, fits: Fits, matrix: AbilityMatrix) -> dict[str, Floats]:
     """Return probabilities (scores for `NO_CHANCES`) on the items to predict, by `PREDICTORS`."""
-    rows, place = np.unique(division.needs, axis=0, return_inverse=True)
-    found = {
+    rows, positions = np.unique(division.needs, axis=0, return_inverse=True)
+    of_rows = {
         **shared_accuracies(division, rows),
         "2pl": learnt_chances(fits.plain, np.ones((len(rows), 1), bool)),
         "neutral": neutral_chances(fits.q_mirt, rows),
         **_parts("learnt", learnt_chances(fits.q_mirt, rows)),
         **_parts("neural", fits.neural.predict(rows)),
     }
-    of_items = {name: p[:, place] for name, p in found.items()}
+    of_items = {name: p[:, positions] for name, p in of_rows.items()}
     if matrix.truth is not None:
         of_items |= _true_chances(matrix, division)
     return {name: of_items[name] for name in PREDICTORS if name in of_items}
@@ -142,18 +142,18 @@ def shared_accuracies(division: Division, new: Mask) -> dict[str, Floats]:
     weights = similarity(new, division.q.needs)
     total = successes.sum() / trials.sum()
     overall = (successes.sum(1) + total) / (trials.sum(1) + 1)
-    asked = np.maximum(trials.sum(0), 1)
-    of_item = successes.sum(0) / asked
+    n_trials = np.maximum(trials.sum(0), 1)
+    of_item = successes.sum(0) / n_trials
     items = (weights @ of_item + total) / (weights.sum(1) + 1)
-    own = (successes @ weights.T + overall[:, None]) / (trials @ weights.T + 1)
-    shape = own.shape
+    own_items = (successes @ weights.T + overall[:, None]) / (trials @ weights.T + 1)
+    shape = own_items.shape
     additive = _logit(overall)[:, None] + _logit(items) - _logit(total)
     return {
         "accuracy": np.broadcast_to(overall[:, None], shape),
         "items": np.broadcast_to(items, shape),
         "additive": expit(additive),
-        "own items": own,
-        "both": expit((_logit(own) + _logit(items)) / 2),
+        "own items": own_items,
+        "both": expit((_logit(own_items) + _logit(items)) / 2),
     }
 
 
@@ -186,8 +186,8 @@ def neutral_chances(point: PointEstimate, needs: Mask) -> Floats:
 
 def _abilities(point: PointEstimate | Mapping[str, Any]) -> tuple[Floats, Floats]:
     theta = np.asarray(point["theta"])
-    known = isinstance(point, PointEstimate)
-    return theta, np.asarray(point["theta_se"]) if known else np.zeros_like(theta)
+    is_estimate = isinstance(point, PointEstimate)
+    return theta, np.asarray(point["theta_se"]) if is_estimate else np.zeros_like(theta)
 
 
 def _mean_chance(mean: Floats, variance: Floats) -> Floats:
@@ -233,14 +233,12 @@ def agreement_rows(split: int, matrix: AbilityMatrix, draws: int, key: PortableK
     """Compare the full posterior with the point estimate, on one split."""
     division = divide(matrix, *split_items(matrix.q.n_items, split, key))
     structure = default_structure(division.q.n_abilities)
-    known = division.responses, division.q
-    point = fit_q_mirt(*known, structure=structure)
+    data = division.responses, division.q
+    point = fit_q_mirt(*data, structure=structure)
     start = time.perf_counter()
     of_draws, of_items = jax.random.split(key.folded("agreement", split))
     options = two_chains(draws)
-    posterior = sample_q_mirt(
-        *known, key=of_draws, structure=structure, init=point, options=options
-    )
+    posterior = sample_q_mirt(*data, key=of_draws, structure=structure, init=point, options=options)
     full = predict_items(posterior, _rows_to_predict(division), key=of_items).probability
     seconds = time.perf_counter() - start
     fast = learnt_chances(point, division.needs)

@@ -142,8 +142,8 @@ def calibration_study(
     ]  # fmt: skip
     parts = {"runs": Part(_PLACE, row_columns(design.priors))}
     rows = do_tasks(tasks, parts, settings, running)["runs"]
-    asked = [(name, *n, k) for n, name, k in product(sizes, engines, range(n_replications))]
-    ordered = rows.astype(dict.fromkeys(_PLACE[1:], int)).set_index(_PLACE).loc[asked]
+    order = [(name, *n, k) for n, name, k in product(sizes, engines, range(n_replications))]
+    ordered = rows.astype(dict.fromkeys(_PLACE[1:], int)).set_index(_PLACE).loc[order]
     return calibration_found(ordered.reset_index(), design)
 
 
@@ -224,21 +224,21 @@ def trust_table(coverage: pd.DataFrame) -> pd.DataFrame:
     if not len(coverage):
         return pd.DataFrame(columns=["engine", "group", "n_subjects", "n_items"])
     rows = []
-    for place, own in groups_of(coverage[coverage["level"] == LEVEL], ["engine", "group"]):
-        by_size = own.assign(cells=own["n_subjects"] * own["n_items"]).sort_values("cells")
+    for labels, group in groups_of(coverage[coverage["level"] == LEVEL], ["engine", "group"]):
+        by_size = group.assign(cells=group["n_subjects"] * group["n_items"]).sort_values("cells")
         holds = (by_size["low"] >= LEVEL - SLACK).to_numpy()
         first = len(holds) - int(np.logical_and.accumulate(holds[::-1]).sum())
         size = by_size[["n_subjects", "n_items"]].astype(float).shift(-first).iloc[0]
-        rows.append(place | size.to_dict())
+        rows.append(labels | size.to_dict())
     return pd.DataFrame(rows)
 
 
 def _moments(ranks: NDArray[np.int64], kept: int) -> tuple[float, float]:
     """Return z scores of the mean and of the mean square of the ranks' normal scores."""
     scores = norm.ppf((np.arange(kept + 1) + 0.5) / (kept + 1))
-    own, squares, root = scores[ranks], scores**2, np.sqrt(len(ranks))
-    shift = own.mean() / scores.std() * root
-    centred = own if abs(shift) < _CLEAR else own - own.mean()
+    observed, squares, root = scores[ranks], scores**2, np.sqrt(len(ranks))
+    shift = observed.mean() / scores.std() * root
+    centred = observed if abs(shift) < _CLEAR else observed - observed.mean()
     spread = ((centred**2).mean() - squares.mean()) / squares.std() * root
     return float(shift), float(spread)
 
@@ -285,8 +285,8 @@ def plot_rank_ecdf(
     replications: pd.DataFrame, ranks: pd.DataFrame, size: tuple[int, int], design: Design
 ) -> Figure:
     """Draw the deviation of the ranks' ECDF from uniform, by quantity and engine."""
-    place = {"n_subjects": size[0], "n_items": size[1]}
-    rows, sound = (t[(t[[*place]] == pd.Series(place)).all(axis=1)] for t in (ranks, replications))
+    sizes = {"n_subjects": size[0], "n_items": size[1]}
+    rows, sound = (t[(t[[*sizes]] == pd.Series(sizes)).all(axis=1)] for t in (ranks, replications))
     sound = sound[sound["failed"] == ""]
     engines, quantities = (list(rows[name].unique()) for name in ("engine", "quantity"))
     probability = 1 - design.false_alarm / len(ranks)
@@ -294,8 +294,8 @@ def plot_rank_ecdf(
     fig, axes = new_figure(1.4 + 2.6 * m, 1.5 + 1.25 * n, n, m, sharex=True, sharey=True)
     for row in rows.itertuples():
         ax = axes[quantities.index(row.quantity), engines.index(row.engine)]
-        own = sound.loc[sound["engine"] == row.engine, f"rank_{row.quantity}"]
-        _draw_difference(ax, own.to_numpy().astype(np.int64), design.kept, probability)
+        values = sound.loc[sound["engine"] == row.engine, f"rank_{row.quantity}"]
+        _draw_difference(ax, values.to_numpy().astype(np.int64), design.kept, probability)
         _frame(ax, row.verdict)
     for ax, engine in zip(axes[0], engines, strict=True):
         ax.set_title(one_line(engine, 24), fontweight="bold")
@@ -318,9 +318,9 @@ def plot_coverage(coverage: pd.DataFrame) -> Figure:
     n, m = len(LEVELS), len(groups)
     fig, axes = new_figure(1.2 + 2.2 * m, 5.4, n, m, sharex=True, sharey="row")
     for ax, (level, group) in zip(axes.flat, product(LEVELS, groups), strict=True):
-        own = table[(table["level"] == level) & (table["group"] == group)]
+        rows = table[(table["level"] == level) & (table["group"] == group)]
         ax.axhline(level, color=INK, lw=0.8)
-        draw_lines(ax, own, "place", "coverage", names, by="engine", ends=("low", "high"))
+        draw_lines(ax, rows, "place", "coverage", names, by="engine", ends=("low", "high"))
         ax.set_xticks(range(len(labels)), labels)
         ax.set_xlim(-0.5, len(labels) - 0.5)
         ax.grid(visible=False, axis="x")
@@ -373,11 +373,11 @@ def calibration_claims(
         by_cell = ranks.assign(
             right=ranks["verdict"] == CALIBRATED, some=ranks["dependent"] > 0
         ).groupby(CELL)  # fmt: skip
-        found = by_cell.agg(
+        totals = by_cell.agg(
             quantities=("verdict", "size"), right=("right", "sum"), dependent=("some", "sum"),
             most_dependent=("dependent", "max"),
         )  # fmt: skip
-        runs = runs.join(found)
+        runs = runs.join(totals)
     frames = {
         "runs": runs.reindex(columns=runs.columns.union(counts)).fillna(0).reset_index(),
         "ranks": ranks,

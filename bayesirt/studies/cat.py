@@ -123,24 +123,24 @@ def take_tests(
     priority = jnp.asarray(_priority(method, items, link, shape, rng))
     criterion = method if method in CRITERIA else ""
     rows = np.arange(shape[0])
-    asked = np.zeros((shape[0], n_answers), np.int32)
+    questions = np.zeros((shape[0], n_answers), np.int32)
     used = np.zeros(shape, bool)
     track = []
     for n in range(n_answers + 1):
-        trials = np.broadcast_to(np.arange(n_answers) < n, asked.shape).astype(np.int32)
+        trials = np.broadcast_to(np.arange(n_answers) < n, questions.shape).astype(np.int32)
         answers = Answers(
-            asked,
-            np.take_along_axis(subjects.right, asked, 1) * trials,
+            questions,
+            np.take_along_axis(subjects.right, questions, 1) * trials,
             trials,
-            np.where(trials, np.take_along_axis(subjects.log_latency, asked, 1), np.nan),
+            np.where(trials, np.take_along_axis(subjects.log_latency, questions, 1), np.nan),
         )
         nodes, density, best = _step(items, answers, used, priority, link, criterion)
         nodes, density = np.asarray(nodes), np.asarray(density)
         ends = intervals(nodes, density)
         track.append(((nodes * density).sum(1), ends[:, 0], ends[:, 1]))
         if n < n_answers:
-            asked[:, n] = best
-            used[rows, asked[:, n]] = True
+            questions[:, n] = best
+            used[rows, questions[:, n]] = True
     return Track(*map(np.array, zip(*track, strict=True)))
 
 
@@ -304,12 +304,12 @@ def stop_table(replications: pd.DataFrame, stops: tuple[float, ...]) -> pd.DataF
     """
     rows = []
     groups = groups_of(replications, ["model", "method"])
-    for (place, own), width in product(groups, stops):
-        by_answers = own.groupby("answers")
+    for (labels, group), width in product(groups, stops):
+        by_answers = group.groupby("answers")
         stopped, held = (by_answers[f"{name}_{width:g}"].mean() for name in ("stopped", "held"))
         enough, share = stopped.index[stopped >= _TYPICAL], float(stopped.iloc[-1])
         rows.append({
-            **place, "stop_width": width, "share": share,
+            **labels, "stop_width": width, "share": share,
             "answers": float(enough[0]) if len(enough) else np.nan,
             "mean_answers": float((1 - stopped.iloc[:-1]).sum()),
             "coverage": float(held.iloc[-1]) / share if share else np.nan,
@@ -341,11 +341,11 @@ def plot_tests(lengths: pd.DataFrame) -> Figure:
     models = list(lengths.groupby("model"))
     size = 8.4, 0.8 + 2.5 * len(models)
     fig, axes = new_figure(*size, len(models), len(_MEASURES), x="answers", sharex=True)
-    for row, (model, own) in zip(axes, models, strict=True):
+    for row, (model, rows) in zip(axes, models, strict=True):
         for ax, (measure, title) in zip(row, _MEASURES.items(), strict=True):
-            draw_lines(ax, own, "answers", measure, METHODS)
+            draw_lines(ax, rows, "answers", measure, METHODS)
             ax.set_title(f"{BANKS[model]}: {title}", fontsize=8, loc="left")
-        band = 2 * (LEVEL * (1 - LEVEL) / own["subjects"].iloc[0]) ** 0.5
+        band = 2 * (LEVEL * (1 - LEVEL) / rows["subjects"].iloc[0]) ** 0.5
         row[-1].axhspan(LEVEL - band, LEVEL + band, color="#e4e4e4")
         row[-1].set_ylim(None, 1)
     legend_above(fig, axes[0, 0], 4)

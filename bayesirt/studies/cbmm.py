@@ -70,8 +70,8 @@ class CBMMDesign:
             *(Condition("subjects", k, k, j) for k in self.sizes if k != n),
             *(
                 Condition(factor, value, n, j)
-                for factor, own in values.items()
-                for value in own
+                for factor, levels in values.items()
+                for value in levels
                 if value != base[factor]
             ),
         ]

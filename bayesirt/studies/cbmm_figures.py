@@ -102,11 +102,11 @@ def plot_stability(starts: pd.DataFrame) -> Figure:
     """Draw the disagreement of fits from random starts (Qu et al., 2026, Tables A.1 to A.3)."""
     title = "variance of the start (the larger of the two)"
     fig, axes = new_figure(7.6, 3.2, 1, 3, x=title, sharex=True, sharey=True)
-    place = starts["variance_two"] + starts["method"].map({"mm": -0.15, "newton": 0.15})
+    position = starts["variance_two"] + starts["method"].map({"mm": -0.15, "newton": 0.15})
     names = {str(step): POINT_METHODS[step] for step in STEPS}
     for ax, (name, label) in zip(axes[0], {"theta": "θ", "a": "a", "d": "d"}.items(), strict=True):
-        apart = np.maximum(1 - starts[f"rho_{name}"], _SAME)
-        table = starts.assign(place=place, apart=apart)
+        disagreement = np.maximum(1 - starts[f"rho_{name}"], _SAME)
+        table = starts.assign(place=position, apart=disagreement)
         draw_lines(ax, table, "place", "apart", names, ls="", alpha=0.7)
         ax.set(yscale="log", title=label, xticks=sorted(starts["variance_two"].unique()))
     axes[0, 0].set_ylabel("1 - Spearman of two fits (floor 1e-9)")
@@ -121,10 +121,10 @@ def plot_heterogeneity(heterogeneity: pd.DataFrame) -> Figure:
     left, middle, right = axes[0]
     draw_lines(left, rows, "cv_a", "rho_average_top", _KINDS, by="factor", ls="")
     draw_lines(middle, rows, "cv_a", "rho_average", _KINDS, by="factor", ls="")
-    known = rows[rows["rho_theta"].notna()].sort_values("cv_a")
+    simulated = rows[rows["rho_theta"].notna()].sort_values("cv_a")
     lines = {"rho_theta": "ability", "average_rho_theta": "accuracy"}
     for (column, label), style in zip(lines.items(), STYLES, strict=False):
-        right.plot(known["cv_a"], known[column], label=label, ms=4, lw=1, **style)
+        right.plot(simulated["cv_a"], simulated[column], label=label, ms=4, lw=1, **style)
     left.set(title="top 20% by accuracy", ylabel="Spearman of ability and accuracy")
     middle.set_title("all")
     right.set_title("with the true θ (simulated)")
@@ -161,10 +161,10 @@ def plot_levels(items: pd.DataFrame) -> Figure:
     titles = {"minus_d": "-d", "b": "b = -d/a", "wrong": "share wrong"}
     fig, axes = new_figure(8.4, 3.4, 1, 3, x="human level")
     for ax, (measure, title) in zip(axes[0], titles.items(), strict=True):
-        own = items[items[measure].notna()]
-        draw_boxes(ax, own, "level", measure, {"newton": "white"})
-        low, high = own[measure].quantile([0.25, 0.75])
-        reach, (least, most) = _REACH * (high - low), own[measure].agg(["min", "max"])
+        rows = items[items[measure].notna()]
+        draw_boxes(ax, rows, "level", measure, {"newton": "white"})
+        low, high = rows[measure].quantile([0.25, 0.75])
+        reach, (least, most) = _REACH * (high - low), rows[measure].agg(["min", "max"])
         ends = max(low - reach, least - 0.1 * reach), min(high + reach, most + 0.1 * reach)
         ax.set(ylim=ends, title=title)
     return fig
@@ -201,15 +201,15 @@ def cbmm_claims(
 
 def _farthest(recovery: pd.DataFrame) -> pd.DataFrame:
     """Return each factor's rows where MM and Newton differ most."""
-    own = recovery[~recovery["factor"].isin(["base", "items", "subjects"])]
-    place = ["factor", "value"]
-    errors = own.pivot(index=place, columns="method", values="eta_error")
+    varied = recovery[~recovery["factor"].isin(["base", "items", "subjects"])]
+    keys = ["factor", "value"]
+    errors = varied.pivot(index=keys, columns="method", values="eta_error")
     if not len(errors):
         return errors
-    found = errors[["mm", "newton"]].assign(ratio=errors["mm"] / errors["newton"])
-    found["mm_behind"] = own[own["method"] == "mm"].set_index(place)["behind"]
-    apart = np.abs(np.log(found["ratio"])).groupby("factor", sort=False).idxmax()
-    rows = own.merge(found.loc[apart].reset_index(), on=place)
+    ratios = errors[["mm", "newton"]].assign(ratio=errors["mm"] / errors["newton"])
+    ratios["mm_behind"] = varied[varied["method"] == "mm"].set_index(keys)["behind"]
+    farthest = np.abs(np.log(ratios["ratio"])).groupby("factor", sort=False).idxmax()
+    rows = varied.merge(ratios.loc[farthest].reset_index(), on=keys)
     return rows.assign(is_last=~rows["factor"].duplicated(keep="last"))
 
 
@@ -247,12 +247,12 @@ def _agreement_by_spread(heterogeneity: pd.DataFrame) -> pd.DataFrame:
     rows = heterogeneity[heterogeneity["method"] == "newton"]
     if len(rows) <= 2:
         return pd.DataFrame()
-    known = rows[rows["rho_theta"].notna()]
-    ahead = (known["rho_theta"] - known["average_rho_theta"]).to_numpy()
+    simulated = rows[rows["rho_theta"].notna()]
+    ahead = (simulated["rho_theta"] - simulated["average_rho_theta"]).to_numpy()
     rho = {name: float(spearman(rows["cv_a"].to_numpy(), rows[name].to_numpy()))
            for name in ("rho_average", "rho_average_top")}  # fmt: skip
-    most = known.iloc[int(ahead.argmax())].to_dict()
-    counts = {"suites": len(rows), "known": len(known), "ahead": (ahead > 0).sum()}
+    most = simulated.iloc[int(ahead.argmax())].to_dict()
+    counts = {"suites": len(rows), "known": len(simulated), "ahead": (ahead > 0).sum()}
     return pd.DataFrame([most | rho | counts])
 
 

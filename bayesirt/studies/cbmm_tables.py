@@ -72,13 +72,13 @@ def level_table(items: pd.DataFrame) -> pd.DataFrame:
 def level_correlations(items: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     """Return Spearman's ρ of difficulty and level, with intervals from resampled items."""
     rows = []
-    for method, own in items.groupby("method", sort=False) if len(items) else ():
+    for method, group in items.groupby("method", sort=False) if len(items) else ():
         for name in LEVEL_MEASURES:
-            pairs = own[["level", name]].dropna().to_numpy()
+            pairs = group[["level", name]].dropna().to_numpy()
             drawn = pairs[rng.integers(0, len(pairs), (_RESAMPLES, len(pairs)))]
             spread = np.array([float(spearman(*sample.T)) for sample in drawn])
-            told = spread[np.isfinite(spread)]
-            low, high = np.quantile(told, TAILS) if len(told) else (np.nan, np.nan)
+            rhos = spread[np.isfinite(spread)]
+            low, high = np.quantile(rhos, TAILS) if len(rhos) else (np.nan, np.nan)
             rho = float(spearman(*pairs.T))
             rows.append((method, name, len(pairs), rho, float(low), float(high)))
     return pd.DataFrame(rows, columns=["method", "measure", "items", "rho", "low", "high"])
@@ -141,15 +141,15 @@ def recovery_table(replications: pd.DataFrame) -> pd.DataFrame:
     `time_ratio` is the mean ratio of times to those of MM; `behind` is the share of suites in which
     MM's log likelihood is below Newton's, even though Newton has a prior.
     """
-    place = ["factor", "value", "n_subjects", "n_items"]
+    keys = ["factor", "value", "n_subjects", "n_items"]
     point = replications[replications["method"].isin(list(POINT_METHODS))]
-    point = point.set_index([*place, "replication"])
+    point = point.set_index([*keys, "replication"])
     mm, newton = (point[point["method"] == name].reindex(point.index) for name in STEPS)
     behind = (point["log_likelihood"] < newton["log_likelihood"]).astype(float)
     point = point.assign(
         time_ratio=point["seconds"] / mm["seconds"], behind=behind.where(point["method"] == "mm")
     )
-    groups = point.groupby([*place, "method"], sort=False)
+    groups = point.groupby([*keys, "method"], sort=False)
     table = pd.DataFrame({"replications": groups.size(), "converged": groups["converged"].mean()})
     for name in _KEPT:
         table[name] = groups[name].median() if name == "seconds" else groups[name].mean()
@@ -164,10 +164,10 @@ def redundancy_table(replications: pd.DataFrame) -> pd.DataFrame:
     sparse = replications[replications["factor"] == "sparsity"]
     table = pd.DataFrame([
         {"sparsity": sparsity, "method": method, "rule": rule, "q": q}
-        | _shares(*told[["items", "nil", declared, right]].to_numpy(float).T)
-        for (sparsity, method), own in sparse.groupby(["value", "method"], sort=False)
+        | _shares(*suites[["items", "nil", declared, right]].to_numpy(float).T)
+        for (sparsity, method), group in sparse.groupby(["value", "method"], sort=False)
         for rule, q, declared, right in _rules(str(method))
-        if len(told := own[own[declared].notna()])
+        if len(suites := group[group[declared].notna()])
     ])  # fmt: skip
     if len(table):
         # A false share that is below q in expectation may exceed it in a mean of few suites.
@@ -189,15 +189,15 @@ def _rules(method: str) -> list[tuple[str, float, str, str]]:
 
 def _shares(items: Floats, nil: Floats, declared: Floats, right: Floats) -> dict[str, float]:
     false = (declared - right) / np.maximum(declared, 1)
-    found = (items - nil) - (declared - right)  # rightly not declared: the paper's discoveries
+    retained = (items - nil) - (declared - right)  # rightly not declared: the paper's discoveries
     n = len(declared)
     return {
         "replications": n, "declared": declared.mean(),
         "precision": _ratio(right, declared), "recall": _ratio(right, nil),
         "false_share": false.mean(),
         "false_share_se": false.std(ddof=1) / np.sqrt(n) if n > 1 else np.nan,
-        "paper_precision": _ratio(found, items - declared),
-        "paper_recall": _ratio(found, items - nil),
+        "paper_precision": _ratio(retained, items - declared),
+        "paper_recall": _ratio(retained, items - nil),
     }  # fmt: skip
 
 
@@ -207,20 +207,20 @@ def _ratio(part: Floats, whole: Floats) -> float:
 
 def stability_table(starts: pd.DataFrame) -> pd.DataFrame:
     """Return the agreement of fits from random starts, and the range of Tables A.1 to A.3."""
-    place = ["method", "parameter", "variance_one", "variance_two"]
+    keys = ["method", "parameter", "variance_one", "variance_two"]
     table = (
         starts.rename(columns=lambda name: name.removeprefix("rho_"))
         .melt([*starts.columns.drop([f"rho_{name}" for name in PARAMETERS])], [*PARAMETERS],
               "parameter", "rho")
         .assign(below=lambda rows: rows["rho"] < 0)
-        .groupby(place, sort=False)
+        .groupby(keys, sort=False)
         .agg(
             runs=("rho", "size"), mean=("rho", "mean"), sd=("rho", lambda rho: rho.std(ddof=0)),
             lowest=("rho", "min"), reversed=("below", "sum"), iterations=("iterations", "mean"),
             converged=("converged", "mean"),
         )
     )  # fmt: skip
-    printed = read_printed("cbmm_stability").assign(method="mm").set_index(place)
+    printed = read_printed("cbmm_stability").assign(method="mm").set_index(keys)
     sds = printed.filter(like="_sd")
     means = printed.drop(columns=sds.columns)
     of_paper = {
@@ -244,7 +244,7 @@ def heterogeneity_table(recovery: pd.DataFrame, looked: pd.DataFrame) -> pd.Data
 
 def paper_table(recovery: pd.DataFrame, redundancy: pd.DataFrame) -> pd.DataFrame:
     """Return the paper's printed figures beside ours, NaN where we have none."""
-    found = {
+    figures = {
         "growth": _growth(recovery, "mm"),
         "growth_newton": _growth(recovery, "newton"),
         "speedup_simulated": _largest_ratio(recovery),
@@ -252,15 +252,15 @@ def paper_table(recovery: pd.DataFrame, redundancy: pd.DataFrame) -> pd.DataFram
     }
     if len(redundancy):
         lowest = redundancy.loc[redundancy["rule"] == "mm: a = 0", "paper_recall"].min()
-        found["recall"] = float(lowest), "lowest over sparsities, MM"
+        figures["recall"] = float(lowest), "lowest over sparsities, MM"
     table = read_printed("cbmm_printed")
-    ours = [found.get(claim, _NOTHING) for claim in table["claim"]]
+    ours = [figures.get(claim, _NOTHING) for claim in table["claim"]]
     return table.assign(here=[x for x, _ in ours], here_is=[words for _, words in ours])
 
 
 def _growth(recovery: pd.DataFrame, method: str) -> tuple[float, str]:
-    own = recovery[recovery["factor"].isin(["items", "base"]) & (recovery["method"] == method)]
-    few, many = own.loc[own["n_items"].idxmin()], own.loc[own["n_items"].idxmax()]
+    rows = recovery[recovery["factor"].isin(["items", "base"]) & (recovery["method"] == method)]
+    few, many = rows.loc[rows["n_items"].idxmin()], rows.loc[rows["n_items"].idxmax()]
     if few["n_items"] == many["n_items"]:
         return _NOTHING
     span = f"from {few['n_items']:.0f} to {many['n_items']:.0f} items"

@@ -81,8 +81,8 @@ class Suite(NamedTuple):
 
 def base_values(n_subjects: int, n_items: int) -> dict[str, float]:
     """Return the value of each factor in the base."""
-    own = {"items": float(n_items), "subjects": float(n_subjects), "spread": _BASE_SPREAD}
-    return dict.fromkeys(FACTORS, 0.0) | own
+    values = {"items": float(n_items), "subjects": float(n_subjects), "spread": _BASE_SPREAD}
+    return dict.fromkeys(FACTORS, 0.0) | values
 
 
 def draw_suite(condition: Condition, rng: np.random.Generator) -> Suite:
@@ -115,9 +115,9 @@ def _draw_slopes(condition: Condition, rng: np.random.Generator) -> Floats:
 def missing_by_place(n_subjects: int, n_items: int, rate: float) -> Floats:
     """Return the probability of each cell to be missing, by its row and column (A.6.3)."""
     row, column = np.linspace(0, 1, n_subjects), np.linspace(0, 1, n_items)
-    place = _MAR_SLOPE * (row[:, None] + column) / 2
-    alpha = brentq(lambda x: expit(x + place).mean() - rate, -_FARTHEST, _FARTHEST, xtol=1e-13)
-    return expit(alpha + place)
+    offset = _MAR_SLOPE * (row[:, None] + column) / 2
+    alpha = brentq(lambda x: expit(x + offset).mean() - rate, -_FARTHEST, _FARTHEST, xtol=1e-13)
+    return expit(alpha + offset)
 
 
 def observed(condition: Condition, right: Mask, rng: np.random.Generator) -> Mask:
@@ -287,7 +287,7 @@ def start_rows(
 def measure_fit(suite: Suite, fit: Fit) -> Row:
     """Compare an estimate with the truth, both with abilities of mean 0 and sd 1."""
     theta, a, d = on_sample_scale(suite.theta, suite.a, suite.d)
-    true, found = theta[:, None] * a + d, fit.theta[:, None] * fit.a + fit.d
+    true, fitted = theta[:, None] * a + d, fit.theta[:, None] * fit.a + fit.d
     accuracy = accuracy_of(suite.responses)
     every, top = agreement(fit.theta, accuracy)
     nil = suite.a == 0
@@ -300,8 +300,8 @@ def measure_fit(suite: Suite, fit: Fit) -> Row:
         "rho_theta": float(spearman(theta, fit.theta)),
         "rho_a": float(spearman(a, fit.a)),
         "rmse_d": float(np.sqrt(np.mean((fit.d - d) ** 2))),
-        "eta_error": relative_error(true, found),
-        "hellinger": hellinger(expit(true / suite.temperature), expit(found / suite.temperature)),
+        "eta_error": relative_error(true, fitted),
+        "hellinger": hellinger(expit(true / suite.temperature), expit(fitted / suite.temperature)),
         "cv_a": variation(fit.a),
         "rho_average": every,
         "rho_average_top": top,

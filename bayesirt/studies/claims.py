@@ -36,8 +36,8 @@ class Claim(NamedTuple):
 def agreement(claim: Claim, paper_error: float) -> str:
     """Say whether a figure agrees with the paper's, within two standard errors and rounding."""
     limit = _ERRORS * np.hypot(claim.error, paper_error) + _ROUNDING
-    apart = abs(claim.here - claim.paper)
-    return "" if np.isnan(apart + limit) else "agrees" if apart <= limit else "differs"
+    gap = abs(claim.here - claim.paper)
+    return "" if np.isnan(gap + limit) else "agrees" if gap <= limit else "differs"
 
 
 def holding(claim: Claim) -> str:
@@ -61,18 +61,18 @@ def claims_from(
     begins = lines["table"].notna()
     lines.loc[begins, _HOLDS_ON] = lines.loc[begins, _HOLDS_ON].fillna("")
     lines = lines.assign(**lines[_HOLDS_ON].ffill()).fillna("")
-    for _, own in lines.groupby(begins.cumsum()):
-        table = tables[own["table"].iloc[0]]
+    for _, group in lines.groupby(begins.cumsum()):
+        table = tables[group["table"].iloc[0]]
         if len(table):
             words = {f"{c}_name": table[c].map(of) for c, of in (names or {}).items() if c in table}
-            yield from _of_table(table.assign(**words, LEVEL=f"{LEVEL:.0%}"), own)
+            yield from _of_table(table.assign(**words, LEVEL=f"{LEVEL:.0%}"), group)
 
 
 def _of_table(table: pd.DataFrame, lines: pd.DataFrame) -> Iterator[Claim]:
     """Yield the figures of a table row by row, and line by line within a row."""
-    said = [(line, *_figures(table, line)) for line in lines.itertuples()]
+    entries = [(line, *_figures(table, line)) for line in lines.itertuples()]
     for k, row in enumerate(table.to_dict("records")):
-        for line, shown, *figures in said:
+        for line, shown, *figures in entries:
             if shown.iloc[k]:
                 text = ", ".join(filter(None, (line.title, line.claim))).format(**row)
                 here, error, paper = (float(values.iloc[k]) for values in figures)
@@ -88,28 +88,28 @@ def _figures(table: pd.DataFrame, line: Any) -> "list[pd.Series[Any]]":
 
 def _column(table: pd.DataFrame, text: str) -> "pd.Series[Any]":
     """Return a column, or the value of an expression of columns; NaN without either."""
-    found = table[text] if text in table else table.eval(text, engine="python") if text else np.nan
-    return found if isinstance(found, pd.Series) else pd.Series(found, table.index)
+    values = table[text] if text in table else table.eval(text, engine="python") if text else np.nan
+    return values if isinstance(values, pd.Series) else pd.Series(values, table.index)
 
 
 def _verdict(verdict: str, claim: Claim, row: Mapping[str, Any]) -> str:
     """Return the result of a rule on a figure, with any text after it, or a text alone."""
     rule, comma, text = verdict.partition(", ")
-    said = _ruled(rule, claim, row)
-    if said is not None:
-        return said + comma + text.format(**row)
+    result = _ruled(rule, claim, row)
+    if result is not None:
+        return result + comma + text.format(**row)
     for choice in verdict.split(" | "):
-        said, _, condition = choice.partition(" if ")
+        result, _, condition = choice.partition(" if ")
         if not condition or pd.DataFrame([row]).eval(condition, engine="python").all():
-            return said.format(**row)
+            return result.format(**row)
     return ""
 
 
 def _ruled(rule: str, claim: Claim, row: Mapping[str, Any]) -> str | None:
-    name, _, of = rule.removesuffix(")").partition("(")
+    name, _, column = rule.removesuffix(")").partition("(")
     match name:
         case "agrees":
-            return agreement(claim, row[of])
+            return agreement(claim, row[column])
         case "holds":
             return holding(claim)
         case "sign":  # Of a difference, within two standard errors.
@@ -120,7 +120,7 @@ def _ruled(rule: str, claim: Claim, row: Mapping[str, Any]) -> str | None:
         case "gain":
             return f"{row['low']:.4g} to {row['high']:.4g}: {sign_of(row['low'], row['high'])}"
         case "up_to":  # The largest of a range whose least value is the figure.
-            return "" if np.isclose(claim.here, row[of]) else f"up to {row[of]:.4g}"
+            return "" if np.isclose(claim.here, row[column]) else f"up to {row[column]:.4g}"
     return None
 
 
@@ -138,10 +138,10 @@ def in_words(claims: pd.DataFrame, notes: Iterable[str] = ()) -> list[str]:
 
 
 def _line(claim: str, here: float, error: float, paper: float, verdict: str) -> str:
-    found = "none" if np.isnan(here) else _number(here)
-    found += "" if np.isnan(error) else f" ± {error:.3g}"
-    found += "" if np.isnan(paper) else f" (paper {paper:g})"
-    return f"{claim}: {found}" + (f"; {verdict}" if verdict else "")
+    figure = "none" if np.isnan(here) else _number(here)
+    figure += "" if np.isnan(error) else f" ± {error:.3g}"
+    figure += "" if np.isnan(paper) else f" (paper {paper:g})"
+    return f"{claim}: {figure}" + (f"; {verdict}" if verdict else "")
 
 
 def _number(value: float) -> str:

@@ -32,11 +32,11 @@ class _Log:
             return
         try:
             _claim(folder, settings)
-            found = _read(folder / _ROWS, self._columns)
+            rows = _read(folder / _ROWS, self._columns)
         except OSError as error:
             shown = one_line(str(folder), 400)
             raise ResponseError(f"{shown} cannot be written: {error.strerror}") from error
-        self.rows = {tuple(row[name] for name in part.place): row for row in found}
+        self.rows = {tuple(row[name] for name in part.place): row for row in rows}
 
     def append(self, place: tuple[Any, ...], row: Row) -> None:
         """Store a row in a single write, so that an interrupted study loses at most the last."""
@@ -63,13 +63,13 @@ def _claim(folder: Path, settings: Mapping[str, Any]) -> None:
 
 def _read(path: Path, columns: Sequence[str]) -> list[Row]:
     """Read the rows, cutting off an incomplete last one."""
-    whole = path.read_bytes() if path.exists() else b""
-    whole = whole[: whole.rfind(b"\n") + 1]
-    if not whole:
+    content = path.read_bytes() if path.exists() else b""
+    content = content[: content.rfind(b"\n") + 1]
+    if not content:
         path.write_text(",".join(columns) + "\n", "utf-8")
         return []
-    path.write_bytes(whole)
-    header, *lines = csv.reader(whole.decode().splitlines())
+    path.write_bytes(content)
+    header, *lines = csv.reader(content.decode().splitlines())
     if header != list(columns):
         raise ResponseError(f"{one_line(str(path), 400)} has other columns; name another folder")
     return [
@@ -98,8 +98,8 @@ class Part(NamedTuple):
         table = table.reset_index(drop=True)
         if self.conditions is None:
             return table
-        said = self.conditions.iloc[table.pop(self.place[0]).astype(int)].reset_index(drop=True)
-        return pd.concat([said, table], axis=1)
+        labels = self.conditions.iloc[table.pop(self.place[0]).astype(int)].reset_index(drop=True)
+        return pd.concat([labels, table], axis=1)
 
 
 class Running(TypedDict, total=False):

@@ -68,13 +68,13 @@ def draw_lines(
 ) -> None:
     """Draw a line for each name's rows, perhaps with bars of two standard errors or to `ends`."""
     for (name, label), own_style in zip(names.items(), cycle(STYLES), strict=False):
-        own = table[table[by] == name]
-        if len(own):
-            bars: dict[str, Any] = {} if se is None else {"yerr": 2 * own[se].fillna(0)}
+        rows = table[table[by] == name]
+        if len(rows):
+            bars: dict[str, Any] = {} if se is None else {"yerr": 2 * rows[se].fillna(0)}
             if ends is not None:
-                bars["yerr"] = [own[y] - own[ends[0]], own[ends[1]] - own[y]]
+                bars["yerr"] = [rows[y] - rows[ends[0]], rows[ends[1]] - rows[y]]
             looks = {"ms": 4, "lw": 1.2, "elinewidth": 0.8, "label": label, **own_style}
-            ax.errorbar(own[x], own[y], **{**looks, **bars, **style})
+            ax.errorbar(rows[x], rows[y], **{**looks, **bars, **style})
 
 
 def draw_dots(
@@ -104,11 +104,11 @@ def draw_boxes(
     values = sorted(table[x].unique())
     width = min(0.3, 0.8 / len(fills))
     line = {"color": INK, "lw": 0.8}
-    for place, (name, fill) in enumerate(fills.items()):
-        own = table[table[by] == name].groupby(x)[y]
-        shift = (place - (len(fills) - 1) / 2) * (width + 0.02)
+    for position, (name, fill) in enumerate(fills.items()):
+        groups = table[table[by] == name].groupby(x)[y]
+        shift = (position - (len(fills) - 1) / 2) * (width + 0.02)
         ax.boxplot(
-            [own.get_group(value).dropna().to_numpy() for value in values],
+            [groups.get_group(value).dropna().to_numpy() for value in values],
             positions=np.arange(len(values)) + shift, widths=width, patch_artist=True,
             manage_ticks=False, whiskerprops=line, capprops=line,
             boxprops={"facecolor": fill, "edgecolor": INK, "lw": 0.8},

@@ -214,35 +214,35 @@ def trend_table(rows: pd.DataFrame) -> pd.DataFrame:
     `within` is true if benchmarks were measured often enough to be compared with themselves at
     other steps; `steps` is the number of steps from the first measured to the last.
     """
-    found = []
-    for place, own in groups_of(rows, ("anchors", "method")):
-        within = len(own) - own["benchmark"].nunique() >= _WITHIN
-        alike = own["benchmark"] if within else pd.Series(0, own.index)
-        step, mae = (own[x] - own[x].groupby(alike).transform("mean") for x in ("step", "mae"))
-        spread, left = (step**2).sum(), len(own) - alike.nunique() - 1
+    lines = []
+    for labels, group in groups_of(rows, ("anchors", "method")):
+        within = len(group) - group["benchmark"].nunique() >= _WITHIN
+        alike = group["benchmark"] if within else pd.Series(0, group.index)
+        step, mae = (group[x] - group[x].groupby(alike).transform("mean") for x in ("step", "mae"))
+        spread, freedom = (step**2).sum(), len(group) - alike.nunique() - 1
         slope = (step * mae).sum() / spread if spread else np.nan
-        rest = ((mae - slope * step) ** 2).sum()
-        error = np.sqrt(rest / left / spread) if left > 0 else np.nan
-        steps = int(own["step"].max() - own["step"].min())
-        found.append(place | {"slope": slope, "slope_se": error, "steps": steps, "within": within})
-    return pd.DataFrame(found)
+        residual = ((mae - slope * step) ** 2).sum()
+        error = np.sqrt(residual / freedom / spread) if freedom > 0 else np.nan
+        steps = int(group["step"].max() - group["step"].min())
+        lines.append(labels | {"slope": slope, "slope_se": error, "steps": steps, "within": within})
+    return pd.DataFrame(lines)
 
 
 def varied_table(rows: pd.DataFrame, column: str) -> pd.DataFrame:
     """Return the errors when one factor is varied, on the same chains."""
-    kept = _as_usual(rows, {name: value for name, value in _USUAL.items() if name != column})
-    varied = kept[kept[column] != _USUAL[column]]
-    same = kept["anchors"].isin(varied["anchors"]) & kept["chain"].isin(varied["chain"])
-    shown = kept[same & kept["method"].isin(_SHOWN)]
+    usual = _as_usual(rows, {name: value for name, value in _USUAL.items() if name != column})
+    varied = usual[usual[column] != _USUAL[column]]
+    same = usual["anchors"].isin(varied["anchors"]) & usual["chain"].isin(varied["chain"])
+    shown = usual[same & usual["method"].isin(_SHOWN)]
     return mean_table(shown, ["anchors", column, "n_calibrating", "method"])
 
 
 def cost_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the cost of each step, averaged over chains, counted as in Habba et al. (2026)."""
-    own = rows[rows["method"].isin(("fixed", "concurrent", "random"))]
+    steps = rows[rows["method"].isin(("fixed", "concurrent", "random"))]
     columns = ["asked_subject", "asked_reference", "n_earlier", "seconds", "compiling"]
-    found: pd.DataFrame = own.groupby(["anchors", "method", "step"], sort=False)[columns].mean()
-    return found.reset_index()
+    costs: pd.DataFrame = steps.groupby(["anchors", "method", "step"], sort=False)[columns].mean()
+    return costs.reset_index()
 
 
 def paper_table(summary: pd.DataFrame) -> pd.DataFrame:
@@ -261,10 +261,10 @@ def plot_along(along: pd.DataFrame) -> Figure:
     fig, axes = new_figure(
         3.9 * n_columns, 0.8 + 2.3 * n_rows, n_rows, n_columns, x="step of the chain", sharex=True
     )
-    beside = 0.01 * (along["step"].max() - along["step"].min())
-    shift = along["method"].map({method: k * beside for k, method in enumerate(_LINES)})
-    for ax, (anchors, own) in zip(axes.flat, along.groupby("anchors", sort=False), strict=False):
-        draw_lines(ax, own.assign(step=own["step"] + shift), "step", "mae", _LINES, se="mae_se")
+    offset = 0.01 * (along["step"].max() - along["step"].min())
+    shift = along["method"].map({method: k * offset for k, method in enumerate(_LINES)})
+    for ax, (anchors, rows) in zip(axes.flat, along.groupby("anchors", sort=False), strict=False):
+        draw_lines(ax, rows.assign(step=rows["step"] + shift), "step", "mae", _LINES, se="mae_se")
         ax.set(title=f"{anchors:.0f} anchors", ylim=(0, None))
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     for ax in axes.flat[len(numbers) :]:
@@ -276,13 +276,13 @@ def plot_along(along: pd.DataFrame) -> Figure:
 
 def plot_rules(rules: pd.DataFrame) -> Figure:
     """Draw the error by the rule that chooses anchors, with a panel per number of anchors."""
-    own = rules[rules["method"] == "fixed"]
-    numbers = list(own["anchors"].unique())
+    fixed = rules[rules["method"] == "fixed"]
+    numbers = list(fixed["anchors"].unique())
     fig, axes = new_figure(6.4, 1.2 + 1.1 * len(numbers), len(numbers), x=f"{_ERROR}, of FPC")
     for ax, anchors in zip(axes.flat, numbers, strict=True):
-        found = own[own["anchors"] == anchors].sort_values("mae")
-        names, error = found["rule"].map(RULE_WORDS), 2 * found["mae_se"].fillna(0)
-        draw_dots(ax, names, found["mae"], error)
+        rows = fixed[fixed["anchors"] == anchors].sort_values("mae")
+        names, error = rows["rule"].map(RULE_WORDS), 2 * rows["mae_se"].fillna(0)
+        draw_dots(ax, names, rows["mae"], error)
         ax.set_title(f"{anchors:.0f} anchors")
     return fig
 

@@ -68,30 +68,30 @@ def predict_benchmark(
     anchors = {_NEW: weights, _EARLIER: dict.fromkeys(before, 1 / len(before))}
     of_excess, of_scores = jax.random.split(key)
     looked_at = np.arange(min(reference.n_subjects, _MOST_MEASURED))
-    whole = _answers(reference, looked_at, set(names), sure)
+    reference_answers = _answers(reference, looked_at, set(names), sure)
     excess = measure_excess(
-        items, labels, whole, anchors=anchors, key=of_excess, n_draws=_EXCESS_DRAWS
+        items, labels, reference_answers, anchors=anchors, key=of_excess, n_draws=_EXCESS_DRAWS
     )
-    asked = _answers(test, np.arange(test.n_subjects), answered, sure)
+    test_answers = _answers(test, np.arange(test.n_subjects), answered, sure)
     scores = predict_suite(
         items,
         labels,
-        asked,
+        test_answers,
         anchors=anchors,
         key=of_scores,
         excess={_NEW: excess[_NEW]},
         n_draws=_DRAWS,
     )
-    found = scores.summary[scores.summary["benchmark"] == _NEW].set_index("subject")
+    predictions = scores.summary[scores.summary["benchmark"] == _NEW].set_index("subject")
     truth = shares(test)[:, [item in inside for item in test.items]].mean(1)
-    return found.loc[list(test.subjects), _PREDICTED].assign(truth=truth)
+    return predictions.loc[list(test.subjects), _PREDICTED].assign(truth=truth)
 
 
 def shares(responses: Responses) -> Floats:
     """Return the proportion correct of each cell, shape (subject, item)."""
     successes, trials = responses.cells.matrices()
-    found: Floats = successes / np.maximum(trials, 1)
-    return found
+    proportions: Floats = successes / np.maximum(trials, 1)
+    return proportions
 
 
 def measure_predictions(predicted: pd.DataFrame) -> dict[str, Measures]:
@@ -112,12 +112,12 @@ def measure_random(right: Floats, n_asked: int, rng: np.random.Generator) -> Mea
     replacement. Habba et al. (2026), section 4.1.
     """
     truth, n_items = right.mean(1), right.shape[1]
-    found = []
+    measures = []
     for _ in range(_SAMPLES):
         mean = right[:, rng.permutation(n_items)[:n_asked]].mean(1)
-        left = (n_items - n_asked) / max(n_items - 1, 1) / n_asked
-        found.append(_compared(mean, truth) | _intervals(*_wilson(mean, left), truth))
-    return {name: float(np.mean([one[name] for one in found])) for name in MEASURES}
+        variance = (n_items - n_asked) / max(n_items - 1, 1) / n_asked
+        measures.append(_compared(mean, truth) | _intervals(*_wilson(mean, variance), truth))
+    return {name: float(np.mean([one[name] for one in measures])) for name in MEASURES}
 
 
 def _fillers(names: Sequence[str], n_answered: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -140,12 +140,12 @@ def _answers(
     responses: Responses, subjects: Index, items: set[str], sure: tuple[str, ...]
 ) -> Responses:
     """Return the answers of some subjects to some items, with right answers to fillers."""
-    found = _chosen(responses.items, items)
-    kept = responses.select(subjects, found)
+    positions = _chosen(responses.items, items)
+    answers = responses.select(subjects, positions)
     ones = np.ones((len(subjects), len(sure)), np.int64)
-    successes, trials = (np.hstack([x, ones]) for x in kept.cells.matrices())
+    successes, trials = (np.hstack([x, ones]) for x in answers.cells.matrices())
     return Responses.from_arrays(
-        successes, trials, subjects=kept.subjects, items=(*kept.items, *sure)
+        successes, trials, subjects=answers.subjects, items=(*answers.items, *sure)
     )
 
 
@@ -273,8 +273,8 @@ class Chain:
         """Return a bank of the first benchmarks."""
         first = np.flatnonzero(np.isin(self.of, names))
         point = quietly(fit_mirt, self.answers(first), n_abilities=self.n_abilities)
-        known, rule = KnownItems.from_estimate(point), (self.of[first].tolist(), self.n_anchors)
-        items = with_anchors(known, *rule, how=self.how, key=key)
+        estimates, rule = KnownItems.from_estimate(point), (self.of[first].tolist(), self.n_anchors)
+        items = with_anchors(estimates, *rule, how=self.how, key=key)
         return ItemBank(self.n_abilities, (BankStep("create", items),))
 
     def linked(self, bank: ItemBank, own: Index) -> Responses:
@@ -287,8 +287,8 @@ class Chain:
 
     def chosen(self, point: PointEstimate, own: Index, name: str, *, key: Array) -> BankItems:
         """Return a benchmark's items with their estimates, and anchors among them."""
-        found, names = KnownItems.from_estimate(point), {self.reference.items[j] for j in own}
-        new = found.select(_chosen(found.names, names))
+        estimates, names = KnownItems.from_estimate(point), {self.reference.items[j] for j in own}
+        new = estimates.select(_chosen(estimates.names, names))
         return with_anchors(new, [name] * len(own), self.n_anchors, how=self.how, key=key)
 
     def concurrent(self, earlier: KnownItems, own: Index, name: str, *, key: Array) -> Calibration:
@@ -300,11 +300,11 @@ class Chain:
             answers = self.answers(np.append(old, own))
             point = quietly(fit_mirt, answers, n_abilities=self.n_abilities)
             items = self.chosen(point, own, name, key=of_anchors)
-        found = KnownItems.from_estimate(point)
-        again = found.select(_chosen(found.names, names))
+        estimates = KnownItems.from_estimate(point)
+        again = estimates.select(_chosen(estimates.names, names))
         predicted = predict_benchmark(again, items, self.reference, self.test, key=of_prediction)
-        asked = len(old) + len(items.anchors(name)), len(old) + len(own)
-        return Calibration(predicted, *asked, clock.seconds, clock.compiling, point.converged)
+        counts = len(old) + len(items.anchors(name)), len(old) + len(own)
+        return Calibration(predicted, *counts, clock.seconds, clock.compiling, point.converged)
 
 
 def _chosen(names: Sequence[str], chosen: Collection[str]) -> Index:

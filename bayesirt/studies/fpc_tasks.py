@@ -258,10 +258,10 @@ def tasks_of(
     check_anchors(matrix.benchmarks, fewest, matrix.n_abilities)
 
     def turn(place: tuple[int, int]) -> tuple[bool, bool, bool, int]:
-        own = conditions[place[0]]
-        return own.how != USUAL_RULE, own.split != "random", own.n_reference > 0, place[1]
+        case = conditions[place[0]]
+        return case.how != USUAL_RULE, case.split != "random", case.n_reference > 0, place[1]
 
-    chains = [(number, k) for number, own in enumerate(conditions) for k in range(own.chains)]
+    chains = [(number, k) for number, case in enumerate(conditions) for k in range(case.chains)]
     return [
         chain_task(conditions[number], (number, k), matrix, design.measured, key)
         for number, k in sorted(chains, key=turn)
@@ -317,10 +317,10 @@ def chain_rows(
         }  # fmt: skip
         for calibration, estimates in ((step.fixed, _FIXED), (step.concurrent, _CONCURRENT)):
             if calibration is not None:
-                found = measure_predictions(calibration.predicted)
+                measures = measure_predictions(calibration.predicted)
                 cost = calibration._asdict() | {"converged": float(calibration.converged)}
                 del cost["predicted"]
-                rows += [sizes | found[estimate] | cost for estimate in estimates]
+                rows += [sizes | measures[estimate] | cost for estimate in estimates]
         right = shares(answers)[:, of == step.benchmark]
         sample = measure_random(right, step.n_anchors, key.rng(chain, 2, step.step))
         free = {"asked_subject": step.n_anchors, "asked_reference": 0, "converged": 1.0}

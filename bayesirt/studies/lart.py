@@ -56,7 +56,7 @@ class LaRTDesign:
     def conditions(self) -> list[Condition]:
         """The paper's conditions, and the short tests."""
         papers = [Condition(n, self.n_items, self.rho) for n in self.sizes]
-        return papers + [Condition(*place) for place in self.short]
+        return papers + [Condition(*test) for test in self.short]
 
     def replications_of(self, method: str, number: int) -> int:
         """Return the number of suites of a condition that a method is run on."""

@@ -140,8 +140,8 @@ def _modes(log_density: Floats) -> Floats:
     """Return the modes, interpolated between grid points by a parabola."""
     rows, step = np.arange(len(log_density)), GRID[1] - GRID[0]
     at = np.clip(log_density.argmax(1), 1, len(GRID) - 2)
-    before, here, after = (log_density[rows, at + k] for k in (-1, 0, 1))
-    return GRID[at] + step * (after - before) / (2 * (2 * here - before - after))
+    before, peak, after = (log_density[rows, at + k] for k in (-1, 0, 1))
+    return GRID[at] + step * (after - before) / (2 * (2 * peak - before - after))
 
 
 ABILITIES = {"accuracy": "accuracy", "irt": "theta_irt", "lart": "theta_lart"}
@@ -209,11 +209,11 @@ def rho_curves(items: Items, cells: Cells) -> Floats:
     precision, pull = (np.asarray(x)[:, None] for x in speed_evidence(items, cells))
     curves = np.empty((len(of_answers), len(_RHO)))
     for k, rho in enumerate(_RHO):
-        left = 1 - rho**2
-        known = 1 + precision * left
-        of_lengths = (left * pull**2 + 2 * rho * GRID * pull - precision * (rho * GRID) ** 2) / (
-            2 * known
-        ) - np.log(known) / 2
+        residual = 1 - rho**2
+        scale = 1 + precision * residual
+        of_lengths = (
+            residual * pull**2 + 2 * rho * GRID * pull - precision * (rho * GRID) ** 2
+        ) / (2 * scale) - np.log(scale) / 2
         curves[:, k] = logsumexp(of_answers + of_lengths, axis=1)
     return curves
 
@@ -237,20 +237,20 @@ def read_criterion(path: Path) -> dict[str, float]:
             f"{name} has {one_line(str(row['value']))!r} for {one_line(str(row['subject']))!r}; "
             f"a value must be a number"
         )
-    kept = pd.Series(numbers.to_numpy(float), table["subject"].astype(str))[given.to_numpy()]
-    return {str(subject): float(value) for subject, value in kept.items()}
+    values = pd.Series(numbers.to_numpy(float), table["subject"].astype(str))[given.to_numpy()]
+    return {str(subject): float(value) for subject, value in values.items()}
 
 
 def with_criterion(subjects: pd.DataFrame, criterion: Mapping[str, float]) -> pd.DataFrame:
     """Return the subjects that have a criterion, with its values."""
-    known = subjects[subjects["subject"].isin(list(criterion))]
-    known = known.assign(criterion=[criterion[name] for name in known["subject"]])
-    if len(known) < _LEAST_SUBJECTS or known["criterion"].nunique() < 2:
+    rows = subjects[subjects["subject"].isin(list(criterion))]
+    rows = rows.assign(criterion=[criterion[name] for name in rows["subject"]])
+    if len(rows) < _LEAST_SUBJECTS or rows["criterion"].nunique() < 2:
         raise ResponseError(
-            f"the criterion is not informative: {len(known)} of its subjects are in the responses, "
-            f"with {known['criterion'].nunique()} different values"
+            f"the criterion is not informative: {len(rows)} of its subjects are in the responses, "
+            f"with {rows['criterion'].nunique()} different values"
         )
-    return known.reset_index(drop=True)
+    return rows.reset_index(drop=True)
 
 
 def criterion_table(known: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
@@ -266,12 +266,12 @@ def criterion_table(known: pd.DataFrame, rng: np.random.Generator) -> pd.DataFra
         "Spearman": lambda x, y: float(spearman(x, y)),
     }
     for label, coefficient in coefficients.items():
-        found = {
-            name: np.array([coefficient(outside[own], values[own]) for own in samples])
+        correlations = {
+            name: np.array([coefficient(outside[sample], values[sample]) for sample in samples])
             for name, values in columns.items()
         }
-        found["lart less irt"] = found["lart"] - found["irt"]
-        for name, values in found.items():
+        correlations["lart less irt"] = correlations["lart"] - correlations["irt"]
+        for name, values in correlations.items():
             low, high = np.nanquantile(values[1:], TAILS)
             rows.append((label, name, len(known), values[0], low, high))
     return pd.DataFrame(rows, columns=["coefficient", "method", "subjects", "value", "low", "high"])

@@ -88,8 +88,8 @@ def item_folds(n_items: int, n_folds: int, rng: np.random.Generator) -> list[Ind
 
 def first_subjects(groups: Index, rng: np.random.Generator) -> Index:
     """Return the subjects in random order, with groups kept together."""
-    place = rng.permutation(groups.max() + 1)
-    return np.argsort(place[groups], kind="stable")
+    position = rng.permutation(groups.max() + 1)
+    return np.argsort(position[groups], kind="stable")
 
 
 def matrix_tasks(
@@ -103,8 +103,8 @@ def matrix_tasks(
     if draws:
         yield Task([("rho", ("posterior",))], partial(draw_rows, responses, draws, key))
     for k in range(repetitions):
-        for split, own in enumerate(splits):
-            yield prediction_task(k, split, responses, own, key)
+        for split, split_groups in enumerate(splits):
+            yield prediction_task(k, split, responses, split_groups, key)
         sets = item_folds(responses.n_items, N_FOLDS, key.rng("validity", k))
         places = [("validity", (k, name)) for name in EM_METHODS]
         yield Task(places, partial(validity_rows, responses, sets))
@@ -131,18 +131,18 @@ def prediction_rows(responses: Responses, folds: list[tuple[Index, list[Index]]]
     everyone, cells = np.arange(responses.n_subjects), Cells.of(responses)
     for test, of_items in folds:
         train = np.setdiff1d(everyone, test)
-        subjects, kept = with_answers(responses, train, np.arange(responses.n_items))
-        part = responses.select(subjects, kept)
+        subjects, columns = with_answers(responses, train, np.arange(responses.n_items))
+        part = responses.select(subjects, columns)
         items = {name: Items.of(fit_model(name, part)) for name in EM_METHODS}
-        own = [np.flatnonzero(np.isin(kept, fold)) for fold in of_items]
+        sets = [np.flatnonzero(np.isin(columns, fold)) for fold in of_items]
         errors = np.array([
             predict_left_out(
-                items[name.split()[0]], cells.rows(test).columns(kept), own, "length" in name
+                items[name.split()[0]], cells.rows(test).columns(columns), sets, "length" in name
             )
             for name in PREDICTIONS
         ])  # fmt: skip
         by_subject = errors.transpose(2, 0, 1).reshape(-1, len(_ERRORS)).tolist()
-        rows += [dict(zip(_ERRORS, found, strict=True)) for found in by_subject]
+        rows += [dict(zip(_ERRORS, values, strict=True)) for values in by_subject]
     return rows
 
 
@@ -152,9 +152,9 @@ def predict_left_out(
     """Return each subject's mean errors on items that its ability was estimated without."""
     plugged, predicted = np.zeros_like(cells.trials), np.zeros_like(cells.trials)
     for fold in folds:
-        kept = np.ones(len(items.a), bool)
-        kept[fold] = False
-        scores = score_abilities(items, cells, kept, None if length_known else kept)
+        mask = np.ones(len(items.a), bool)
+        mask[fold] = False
+        scores = score_abilities(items, cells, mask, None if length_known else mask)
         plugged[:, fold] = scores.plugged_in(items)[:, fold]
         predicted[:, fold] = scores.predictive(items)[:, fold]
     wrong = cells.trials - cells.successes
@@ -169,27 +169,27 @@ def validity_rows(responses: Responses, sets: list[Index]) -> list[Row]:
     n, j = responses.cells.shape
     theta = {name: np.full((len(sets), n), np.nan) for name in EM_METHODS}
     for k, items in enumerate(sets):
-        subjects, kept = with_answers(responses, np.arange(n), items)
-        part = responses.select(subjects, kept)
+        subjects, columns = with_answers(responses, np.arange(n), items)
+        part = responses.select(subjects, columns)
         for name in EM_METHODS:
             theta[name][k, subjects] = fit_model(name, part)["theta"]
     cells = Cells.of(responses)
-    rest = np.array([cells.accuracy(np.setdiff1d(np.arange(j), own)) for own in sets])
-    return [agreement_of_sets(found, rest) for found in theta.values()]
+    rest = np.array([cells.accuracy(np.setdiff1d(np.arange(j), item_set)) for item_set in sets])
+    return [agreement_of_sets(estimates, rest) for estimates in theta.values()]
 
 
 def agreement_of_sets(theta: Floats, rest: Floats) -> dict[str, float]:
     """Return the agreement of abilities from disjoint sets of items, for subjects in all sets."""
-    whole = np.isfinite(theta).all(0)
-    own, other = theta[:, whole], rest[:, whole]
-    variance = own.var(0)
-    pairs = [(k, m) for k in range(len(own)) for m in range(k)]
+    complete = np.isfinite(theta).all(0)
+    levels, other = theta[:, complete], rest[:, complete]
+    variance = levels.var(0)
+    pairs = [(k, m) for k in range(len(levels)) for m in range(k)]
     return {
-        "subjects": int(whole.sum()),
+        "subjects": int(complete.sum()),
         "variance_sum": float(variance.sum()),
-        "within_share": float(variance.mean() / own.var()),
-        "rho_sets": float(np.mean([spearman(own[k], own[m]) for k, m in pairs])),
-        "rho_rest": float(np.mean([spearman(x, y) for x, y in zip(own, other, strict=True)])),
+        "within_share": float(variance.mean() / levels.var()),
+        "rho_sets": float(np.mean([spearman(levels[k], levels[m]) for k, m in pairs])),
+        "rho_rest": float(np.mean([spearman(x, y) for x, y in zip(levels, other, strict=True)])),
     }
 
 
@@ -225,18 +225,18 @@ def adaptive_abilities(items: Items, cells: Cells, counts: list[int]) -> dict[in
     """
     of_right, of_wrong = (x.T for x in items.log_probabilities())
     wrong = cells.trials - cells.successes
-    asked = np.zeros(wrong.shape, bool)
-    asked[:, : counts[0]] = True
-    found: dict[int, Floats] = {}
+    is_asked = np.zeros(wrong.shape, bool)
+    is_asked[:, : counts[0]] = True
+    by_count: dict[int, Floats] = {}
     for count in range(counts[0], counts[-1] + 1):
-        total = (cells.successes * asked) @ of_right + (wrong * asked) @ of_wrong
-        theta = posterior_on_grid(total, speed_evidence(items, cells, asked), items.rho).mean
+        total = (cells.successes * is_asked) @ of_right + (wrong * is_asked) @ of_wrong
+        theta = posterior_on_grid(total, speed_evidence(items, cells, is_asked), items.rho).mean
         if count in counts:
-            found[count] = theta
-        told = item_information(items, theta)
-        told[asked | (cells.trials == 0)] = -np.inf
-        asked[np.arange(len(asked)), told.argmax(1)] = True
-    return found
+            by_count[count] = theta
+        information = item_information(items, theta)
+        information[is_asked | (cells.trials == 0)] = -np.inf
+        is_asked[np.arange(len(is_asked)), information.argmax(1)] = True
+    return by_count
 
 
 def subject_task(repetition: int, responses: Responses, groups: Groups, key: PortableKey) -> Task:
@@ -261,41 +261,41 @@ def subject_rows(responses: Responses, chosen: list[Index]) -> list[Row]:
 
 def _item_fit(name: str, responses: Responses, subjects: Index, items: Index) -> dict[str, Floats]:
     """Return a and d of some items, NaN where nobody answered one."""
-    subjects, kept = with_answers(responses, subjects, items)
-    point = fit_model(name, responses.select(subjects, kept))
-    found = {}
+    subjects, columns = with_answers(responses, subjects, items)
+    point = fit_model(name, responses.select(subjects, columns))
+    estimates = {}
     for parameter in ("a", "d"):
-        found[parameter] = np.full(len(items), np.nan)
-        found[parameter][np.isin(items, kept)] = point[parameter]
-    return found
+        estimates[parameter] = np.full(len(items), np.nan)
+        estimates[parameter][np.isin(items, columns)] = point[parameter]
+    return estimates
 
 
 def distances(found: dict[str, Floats], whole: dict[str, Floats]) -> dict[str, float]:
     """Return distances of items from the full fit: root mean square and median."""
     row = {}
     for name in ("a", "d"):
-        apart = found[name] - whole[name]
-        row[f"distance_{name}"] = float(np.sqrt(np.nanmean(apart**2)))
-        row[f"typical_{name}"] = float(np.nanmedian(np.abs(apart)))
+        difference = found[name] - whole[name]
+        row[f"distance_{name}"] = float(np.sqrt(np.nanmean(difference**2)))
+        row[f"typical_{name}"] = float(np.nanmedian(np.abs(difference)))
     return row
 
 
 def prediction_table(rows: pd.DataFrame, groups: Index, rng: np.random.Generator) -> pd.DataFrame:
     """Return errors on held-out items; `gain` over IRT has a 90% interval over base subjects."""
-    found = []
-    for split, own in rows.groupby("split"):
+    summary = []
+    for split, group in rows.groupby("split"):
         for measure in _ERRORS:
-            wide = own.pivot_table(index="subject", columns="method", values=measure)
+            wide = group.pivot_table(index="subject", columns="method", values=measure)
             labels = groups[wide.index.to_numpy(int)]
             for method in PREDICTIONS:
                 gain = (wide["irt"] - wide[method]).to_numpy()
                 low, high = resampled_mean(gain, labels, rng)
-                found.append({
+                summary.append({
                     "split": SPLITS[int(split)], "method": method, "measure": measure,
-                    "subjects": len(wide), "repetitions": own["repetition"].nunique(),
+                    "subjects": len(wide), "repetitions": group["repetition"].nunique(),
                     "value": wide[method].mean(), "gain": gain.mean(), "low": low, "high": high,
                 })  # fmt: skip
-    return pd.DataFrame(found)
+    return pd.DataFrame(summary)
 
 
 def resampled_mean(values: Floats, labels: Index, rng: np.random.Generator) -> tuple[float, float]:

@@ -68,8 +68,8 @@ class Condition:
 def draw_suite(condition: Condition, rng: np.random.Generator) -> Simulation:
     """Draw parameters, answers and lengths as in Xu et al. (2026), section 5."""
     n, j, rho = condition.n_subjects, condition.n_items, condition.rho
-    theta, own = rng.normal(size=(2, n))
-    tau = rho * theta + np.sqrt(1 - rho**2) * own
+    theta, speed_noise = rng.normal(size=(2, n))
+    tau = rho * theta + np.sqrt(1 - rho**2) * speed_noise
     a, d = rng.uniform(0.5, 1, j), _D_SD * rng.normal(size=j)
     phi, omega, lam = rng.uniform(0.5, 1.5, j), rng.normal(size=j), rng.uniform(0.5, 2, j)
     noise, residual = rng.normal(size=(2, n, j))
@@ -91,11 +91,11 @@ def suite_rows(
     """Return the errors of a method in each suite; suites depend on the place alone."""
     rows = []
     for place in places:
-        suite, own = draw_suite(condition, key.rng(*place)), key.folded(method, *place)
+        suite, fit_key = draw_suite(condition, key.rng(*place)), key.folded(method, *place)
         if method == DRAWN:
-            rows.append(measure_posterior(suite, *draw_model(suite.responses, draws, own)))
+            rows.append(measure_posterior(suite, *draw_model(suite.responses, draws, fit_key)))
         elif method in SAEM_METHODS:
-            options = {"key": own, "iterations": iterations, **_SAEM_OPTIONS[method]}
+            options = {"key": fit_key, "iterations": iterations, **_SAEM_OPTIONS[method]}
             rows.append(measure_point(suite, *timed(fit_saem, suite.responses, **options)))
         else:
             rows.append(measure_point(suite, *timed(fit_model, method, suite.responses)))
@@ -149,13 +149,13 @@ def _of_interval(theta: NDArray[np.floating], low: Any, high: Any, kind: str) ->
 def recovery_table(replications: pd.DataFrame) -> pd.DataFrame:
     """Return the errors of LaRT and IRT by EM; `gain` is IRT's error minus LaRT's."""
     rows = []
-    for place, own in groups_of(replications, PLACE):
+    for labels, group in groups_of(replications, PLACE):
         for parameter in (*ANSWERS, *LENGTHS):
-            errors = own.pivot(index="replication", columns="method", values=f"rmse_{parameter}")
+            errors = group.pivot(index="replication", columns="method", values=f"rmse_{parameter}")
             lart, irt = errors["lart"], errors["irt"]
             wins = (lart < irt).mean() if irt.notna().all() else np.nan
             rows.append({
-                **place, "parameter": parameter, "replications": len(errors),
+                **labels, "parameter": parameter, "replications": len(errors),
                 "lart": lart.mean(), "lart_sd": lart.std(), "irt": irt.mean(), "irt_sd": irt.std(),
                 "lart_wins": wins, "gain": (irt - lart).mean(), "gain_se": (irt - lart).sem(),
             })  # fmt: skip
@@ -194,13 +194,13 @@ def saem_table(replications: pd.DataFrame) -> pd.DataFrame:
 def coverage_table(replications: pd.DataFrame) -> pd.DataFrame:
     """Return coverage and width of abilities' 90% intervals; for IRT all forms are equal."""
     rows = []
-    for place, own in groups_of(replications, PLACE):
+    for labels, group in groups_of(replications, PLACE):
         for method, kind in INTERVALS:
-            part = own[own["method"] == method]
+            part = group[group["method"] == method]
             if len(part):
                 cover, width = part[f"cover_{kind}"], part[f"width_{kind}"]
                 rows.append({
-                    **place, "method": method, "interval": kind, "replications": len(part),
+                    **labels, "method": method, "interval": kind, "replications": len(part),
                     "coverage": cover.mean(), "coverage_se": cover.sem(), "width": width.mean(),
                 })  # fmt: skip
     return pd.DataFrame(rows)

@@ -73,8 +73,8 @@ def lart_found(suites: pd.DataFrame) -> Study:
         "coverage": partial(plot_coverage, tables["coverage"]),
     }
     title = f"LaRT study of {len(suites):,} fits"
-    said = [*simulation_claims(**tables)]
-    return Study(title, suites, tables, said, read_notes("lart"), figures)
+    claims = [*simulation_claims(**tables)]
+    return Study(title, suites, tables, claims, read_notes("lart"), figures)
 
 
 def matrix_found(
@@ -198,9 +198,9 @@ def _by_base(prediction: pd.DataFrame) -> pd.DataFrame:
 
 def _beside_table_two(subjects: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
     """Return distances of items with those that Table 2 prints for as many subjects."""
-    own = printed[printed["table"] == "subject_efficiency"]
-    place = [own["place"].astype(float).rename("n_subjects"), own["method"]]
-    values = own["value"].groupby([*place, own["quantity"].str[-1]]).first().unstack()
+    rows = printed[printed["table"] == "subject_efficiency"]
+    keys = [rows["place"].astype(float).rename("n_subjects"), rows["method"]]
+    values = rows["value"].groupby([*keys, rows["quantity"].str[-1]]).first().unstack()
     return subjects.join(values.add_prefix("printed_"), on=["n_subjects", "method"])
 
 
@@ -267,10 +267,10 @@ def plot_prediction(prediction: pd.DataFrame) -> Figure:
     height = 1.4 + 0.45 * len(rows) / len(MEASURES)
     fig, axes = new_figure(8.6, height, 1, 2, x="IRT less LaRT", sharey=True)
     for ax, (measure, label) in zip(axes[0], MEASURES.items(), strict=True):
-        own = rows[rows["measure"] == measure]
-        names = [f"{PREDICTIONS[row.method]}\n({row.split})" for row in own.itertuples()]
-        reach = [own["gain"] - own["low"], own["high"] - own["gain"]]
-        draw_dots(ax, names, own["gain"], reach, at=0)
+        group = rows[rows["measure"] == measure]
+        names = [f"{PREDICTIONS[row.method]}\n({row.split})" for row in group.itertuples()]
+        reach = [group["gain"] - group["low"], group["high"] - group["gain"]]
+        draw_dots(ax, names, group["gain"], reach, at=0)
         ax.set_title(f"{label} (less is better)")
         ax.xaxis.set_major_locator(MaxNLocator(4))
     return fig

@@ -35,8 +35,8 @@ def groups_of(
     rows: pd.DataFrame, by: Sequence[str]
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
     """Yield groups in order of appearance, each with the values that its rows share."""
-    for place, own in rows.groupby(list(by), sort=False):
-        yield dict(zip(by, place, strict=True)), own
+    for values, group in rows.groupby(list(by), sort=False):
+        yield dict(zip(by, values, strict=True)), group
 
 
 def ratio_se(part: Any, whole: Any) -> float:

@@ -82,11 +82,11 @@ def _bounds(n: int, kept: int, gamma: float) -> tuple[NDArray[np.int64], NDArray
 
 def _probability_inside(n: int, lower: NDArray[np.int64], upper: NDArray[np.int64]) -> float:
     """Return the probability that the counts of n uniform ranks are inside at all points."""
-    kept = len(lower)
+    n_points = len(lower)
     before, chance = np.array([0]), np.array([1.0])
-    for k in range(kept):
+    for k in range(n_points):
         now = np.arange(lower[k], upper[k] + 1)
-        share = 1 / (kept + 1 - k)
+        share = 1 / (n_points + 1 - k)
         chance = chance @ binom.pmf(now - before[:, None], n - before[:, None], share)
         before = now
     return float(chance.sum())

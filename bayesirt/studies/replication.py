@@ -105,8 +105,8 @@ def replicate(
         trials=design.trials,
         missing=design.missing,
     )
-    own = key.folded(*place, name)
-    return [judge(simulation, engine, key=own, priors=design.priors, kept=design.kept)]
+    engine_key = key.folded(*place, name)
+    return [judge(simulation, engine, key=engine_key, priors=design.priors, kept=design.kept)]
 
 
 def judge(simulation: Simulation, engine: Engine, *, key: Array, priors: Priors, kept: int) -> Row:
@@ -117,7 +117,7 @@ def judge(simulation: Simulation, engine: Engine, *, key: Array, priors: Priors,
     """
     engine_key, tie_key = jax.random.split(key)
     began = time.perf_counter()
-    failed, found = "", {}
+    failed, measures = "", {}
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         try:
@@ -131,11 +131,11 @@ def judge(simulation: Simulation, engine: Engine, *, key: Array, priors: Priors,
     if not failed:
         draws = {name: np.asarray(posterior[name]) for name in ("theta", "a", "d")}
         if all(np.isfinite(values).all() for values in draws.values()):
-            found = _ranks(simulation, draws, tie_key, priors, kept)
-            found |= _coverage(simulation, draws, priors)
+            measures = _ranks(simulation, draws, tie_key, priors, kept)
+            measures |= _coverage(simulation, draws, priors)
         else:
             failed = "draws are not finite"
-    return row | {"failed": failed} | found
+    return row | {"failed": failed} | measures
 
 
 def row_columns(priors: Priors) -> list[str]:
@@ -163,9 +163,9 @@ def _ranks(simulation: Simulation, draws: Draws, key: Array, priors: Priors, kep
     rng = np.random.default_rng([int(word) for word in seed])
     row: Row = {}
     for name in names_for(QUANTITIES, priors):
-        own, true = values[name][spaced], true_values[name][0]
-        ties = int((own == true).sum())
-        row[f"rank_{name}"] = float((own < true).sum() + rng.integers(ties + 1))
+        sample, true = values[name][spaced], true_values[name][0]
+        ties = int((sample == true).sum())
+        row[f"rank_{name}"] = float((sample < true).sum() + rng.integers(ties + 1))
         row[f"ties_{name}"] = float(ties)
         by_chain = values[name].reshape(n_chains, n_draws)
         row[f"ess_{name}"] = float(array_stats.ess(by_chain, method="bulk"))
@@ -219,10 +219,10 @@ def _coverage(simulation: Simulation, draws: Draws, priors: Priors) -> Row:
         site = name.removeprefix("extreme_")
         members = extreme if site != name else slice(None)
         truth = simulation.parameters[site][members]
-        own = draws[site].reshape(-1, draws[site].shape[-1])[:, members]
+        sample = draws[site].reshape(-1, draws[site].shape[-1])[:, members]
         row[f"members_{name}"] = float(len(truth))
         for level in LEVELS:
-            low, high = np.quantile(own, [(1 - level) / 2, (1 + level) / 2], axis=0)
+            low, high = np.quantile(sample, [(1 - level) / 2, (1 + level) / 2], axis=0)
             below, above = int((truth < low).sum()), int((truth > high).sum())
             counts = {"below": below, "in": len(truth) - below - above, "above": above}
             row |= {f"{side}{level:.0%}_{name}": float(n) for side, n in counts.items()}

@@ -71,7 +71,7 @@ class SparseDesign:
     def conditions(self) -> list[Condition]:
         """The domains and the cells of the grid."""
         grid = product(MASKS, self.sparsities, self.gaps)
-        return [*domain_conditions(), *(Condition(*place) for place in grid)]
+        return [*domain_conditions(), *(Condition(*cell) for cell in grid)]
 
 
 QUICK = SparseDesign(4, 4, 1, (0.0, 0.35, 0.7), (0.5, 2.0, 3.5, 5.0))
@@ -120,8 +120,8 @@ def sparse_found(suites: pd.DataFrame) -> Study:
         figures["warning"] = partial(plot_warning, suites, warning)
     n_drawn = suites["subjects"].notna().sum()
     title = f"sparse study of {len(suites):,} suites, {n_drawn:,} with a posterior"
-    said = sparse_claims(suites, tables)
-    return Study(title, suites, tables, said, read_notes("sparse"), figures)
+    claims = sparse_claims(suites, tables)
+    return Study(title, suites, tables, claims, read_notes("sparse"), figures)
 
 
 def sparse_claims(suites: pd.DataFrame, tables: dict[str, pd.DataFrame]) -> Iterator[Claim]:
@@ -154,8 +154,8 @@ def _sparse_domains(domains: pd.DataFrame, surface: pd.DataFrame) -> pd.DataFram
     scale, power = (law[f"least squares power law {name}"] for name in ("scale", "exponent"))
     sparse = domains[domains["S"] > 0]
     by_law = (scale * (sparse["S"] * sparse["D"]) ** power).mean()
-    found = (1 - sparse["rho_average"]).mean()
-    return pd.DataFrame([{"by_law": by_law, "found": found}])
+    error = (1 - sparse["rho_average"]).mean()
+    return pd.DataFrame([{"by_law": by_law, "found": error}])
 
 
 class Interaction(NamedTuple):
@@ -365,10 +365,10 @@ def plot_warning(replications: pd.DataFrame, warning: pd.DataFrame) -> Figure:
     left.plot([lowest, 1], [lowest, 1], color=ACCENT, lw=1)
     left.set_xlabel("rho of the simple average with the truth")
     left.set_ylabel(f"middle of its {LEVEL:.0%} interval by the posterior")
-    place = warning["average_error"].map(ERROR_NAMES.index)
-    beside = 0.15 * (warning["design"].map([*_DESIGNS].index) - 1)
+    position = warning["average_error"].map(ERROR_NAMES.index)
+    offset = 0.15 * (warning["design"].map([*_DESIGNS].index) - 1)
     for measure, fill, shift in (("rank", INK, 0.0), ("ability", "white", 0.06)):
-        table = warning.assign(place=place + beside + shift)
+        table = warning.assign(place=position + offset + shift)
         names = {design: f"{measure}, {design}" for design in _DESIGNS}
         shares = f"{measure}_coverage", names
         draw_lines(right, table, "place", *shares, by="design", se=f"{measure}_coverage_se",

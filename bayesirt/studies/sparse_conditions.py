@@ -173,10 +173,10 @@ def draw_mask(
         lacking = FEWEST_SUBJECTS - mask[:, j].sum()
         if lacking > 0:
             mask[free[_pick(weights[free, j] * ~mask[free, j], lacking, rng)], j] = True
-    left = n_observed - mask.sum()
-    if left > 0:
+    n_remaining = n_observed - mask.sum()
+    if n_remaining > 0:
         open_weights = (weights[free] * ~mask[free]).ravel()
-        rows, columns = np.divmod(_pick(open_weights, left, rng), n_items)
+        rows, columns = np.divmod(_pick(open_weights, n_remaining, rng), n_items)
         mask[free[rows], columns] = True
     return mask
 
@@ -231,21 +231,21 @@ def draw_abilities(
     priors: Priors | None = None,
 ) -> list[Floats]:
     """Draw from the posterior of each of many suites by blocked Newton-Metropolis."""
-    way = OneAbility(TwoPL(priors or Priors()))
+    model = OneAbility(TwoPL(priors or Priors()))
     start_key, run_key = jax.random.split(key)
     filled = [*range(len(suites)), *(0,) * (BATCH - len(suites))]
     cells = [suites[k].cells.matrices() for k in filled]
     data = DenseLayout(*(jnp.stack([_filled_cells(pair[x]) for pair in cells]) for x in (0, 1)))
-    around = [way.start(point, None) for point in points]
+    around = [model.start(point, None) for point in points]
     # Padding starts within one unit of 0.
     centre, width = (
-        {name: np.stack([_filled(name, around[k][x][name], x) for k in filled]) for name in own}
-        for x, own in enumerate(around[0])
+        {name: np.stack([_filled(name, around[k][x][name], x) for k in filled]) for name in names}
+        for x, names in enumerate(around[0])
     )
     starts = start_chains(start_key, centre, width, _CHAINS)
     by_chain = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), starts)
     chains = run_chains(
-        ManySuites(Sweeps(way)),
+        ManySuites(Sweeps(model)),
         data,
         (jnp.tile(jnp.arange(BATCH), _CHAINS), by_chain),
         key=run_key,
@@ -311,7 +311,7 @@ def measure_point(suite: Suite, point: PointEstimate) -> Row:
         row["fake_rank"] = _ranks(suite.theta)[0]
         ranks = {"average": _ranks(average), "irt": _ranks(theta)}
         for k, who in enumerate(("fake", "best")):
-            row |= {f"{who}_rank_{name}": own[k] for name, own in ranks.items()}
+            row |= {f"{who}_rank_{name}": ranking[k] for name, ranking in ranks.items()}
     return row
 
 
@@ -326,15 +326,15 @@ def measure_draws(suite: Suite, chains: NDArray[np.floating]) -> Row:
     average, mean = simple_average(suite.responses), theta.mean(0)
     true, abilities = _ranks(suite.theta), _standardised(chains)
     low, high = np.quantile(ranks_of_draws(theta), TAILS, axis=0, method="inverted_cdf")
-    own, of_average = (np.quantile(spearman(x, theta), TAILS) for x in (mean, average))
+    of_mean, of_average = (np.quantile(spearman(x, theta), TAILS) for x in (mean, average))
     ability_ends = np.quantile(abilities, TAILS, axis=(0, 1))
     first, last = _ranks(average), rankdata(-average, method="max")
     misplaced = (true < first) | (true > last)
     excluded = (last < low) | (first > high)
     return {
         "rho_posterior": float(spearman(suite.theta, mean)),
-        "rho_posterior_low": float(own[0]),
-        "rho_posterior_high": float(own[1]),
+        "rho_posterior_low": float(of_mean[0]),
+        "rho_posterior_high": float(of_mean[1]),
         "average_low": float(of_average[0]),
         "average_high": float(of_average[1]),
         "subjects": len(true),

@@ -32,8 +32,8 @@ def quietly(fit: Callable[..., Found], *given: Any, **options: Any) -> Found:
 def timed(fit: Callable[..., Found], *given: Any, **options: Any) -> tuple[Found, float]:
     """Return an estimate or a posterior, and the seconds it took."""
     start = time.perf_counter()
-    found = quietly(fit, *given, **options)
-    return found, time.perf_counter() - start
+    result = quietly(fit, *given, **options)
+    return result, time.perf_counter() - start
 
 
 def two_chains(draws: int, **options: Any) -> RunOptions:
