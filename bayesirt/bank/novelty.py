@@ -135,8 +135,8 @@ def _log_scores(fitted: _Fitted, held: pd.DataFrame) -> pd.Series:
     group = group_of(held, fitted.items.names, fitted.subjects)
     items, unknown = on_device(fitted.items)
     beliefs = Beliefs(Abilities(*(x.astype(items.d.dtype) for x in fitted.abilities)), unknown)
-    log_scores = np.asarray(_LOG_SCORES(group.layout, items, beliefs), np.float64)
-    scores = pd.Series(log_scores, fitted.subjects)
+    values = np.asarray(_LOG_SCORES(group.layout, items, beliefs), np.float64)
+    scores = pd.Series(values, fitted.subjects)
     return scores[held["subject"].unique()]
 
 
