@@ -67,30 +67,30 @@ class AbilitySources:
         """Return in words which levels are best, and how much each source explains."""
         if not self.sound:
             return "What makes subjects able is not known yet: see the verdict."
-        told = []
+        sentences = []
         for factor in self.factors:
             rows = self.of_factor(factor)
             first = rows.iloc[0]
-            told.append(
+            sentences.append(
                 f"Of {len(rows)} values of {one_line(factor)}, {one_line(str(first['level']), 60)} "
                 f"is best with probability {in_percent(first['p_best'])}."
             )
-        told += [
+        sentences += [
             f"One more unit of {one_line(row.covariate)} raises ability by {row.slope:+.2f} "
             f"({row.low:+.2f} to {row.high:+.2f})."
             for row in self.slopes.itertuples()
         ]
-        told.append(f"Of the variance of abilities, {explained(self.shares)}.")
-        left = self.combinations[~self.combinations["run"]]
-        if len(left):
-            first = left.iloc[0]
+        sentences.append(f"Of the variance of abilities, {explained(self.shares)}.")
+        unrun = self.combinations[~self.combinations["run"]]
+        if len(unrun):
+            first = unrun.iloc[0]
             name = " with ".join(one_line(str(first[x]), 40) for x in self.factors)
-            told.append(
-                f"Of {len(left):,} combinations that were not run, {name} is expected to be best "
+            sentences.append(
+                f"Of {len(unrun):,} combinations that were not run, {name} is expected to be best "
                 f"({first['score']:.0%}, {first['score_low']:.0%} to "
                 f"{first['score_high']:.0%})."
             )
-        return " ".join(told)
+        return " ".join(sentences)
 
 
 def ability_sources(posterior: Posterior) -> AbilitySources:
@@ -150,15 +150,15 @@ def _effects(
     name: str, levels: list[str], places: NDArray[np.intp], draws: NDArray[np.float64]
 ) -> pd.DataFrame:
     order, ranks = best_first(draws)
-    away = (draws - draws.mean(1, keepdims=True))[:, order]
-    low, high = np.quantile(away, TAILS, axis=0)
+    deviations = (draws - draws.mean(1, keepdims=True))[:, order]
+    low, high = np.quantile(deviations, TAILS, axis=0)
     counts = np.bincount(places, minlength=len(levels))[order]
-    told: dict[str, Any] = {"factor": name, "level": np.asarray(levels, object)[order]}
-    told |= {"n_subjects": counts}
-    told |= {"effect": away.mean(0), "low": low, "high": high}
+    columns: dict[str, Any] = {"factor": name, "level": np.asarray(levels, object)[order]}
+    columns |= {"n_subjects": counts}
+    columns |= {"effect": deviations.mean(0), "low": low, "high": high}
     ranked = rank_columns(draws[:, order], ranks)
-    told |= {name: ranked[name] for name in ("rank", "rank_low", "rank_high", "p_best")}
-    return pd.DataFrame(told)
+    columns |= {name: ranked[name] for name in ("rank", "rank_low", "rank_high", "p_best")}
+    return pd.DataFrame(columns)
 
 
 def _combinations(
@@ -175,30 +175,30 @@ def _combinations(
     present = {*zip(*(places.tolist() for _, places, _ in factors.values()), strict=True)}
     thin = -(-len(fitted) // _MOST_DRAWS)
     of_levels = zip(factors.values(), codes.T, strict=True)
-    own = np.sum([draws[::thin, code] for (_, _, draws), code in of_levels], 0)
+    effects = np.sum([draws[::thin, code] for (_, _, draws), code in of_levels], 0)
     rest = fitted[::thin] - sum(draws[::thin][:, at] for _, at, draws in factors.values())
     spread = posterior.draws("sigma_theta")[::thin, None]
-    noise = np.random.default_rng(0).normal(size=own.shape)
-    ability = own + rest.mean(1, keepdims=True) + spread * noise
+    noise = np.random.default_rng(0).normal(size=effects.shape)
+    ability = effects + rest.mean(1, keepdims=True) + spread * noise
     score = _scores(posterior, ability, thin)
     centre = posterior.theta.mean(1, keepdims=True)[::thin]
     shown = (ability - centre) / (unit if isinstance(unit, float) else unit[::thin])
-    told: dict[str, Any] = {
+    columns: dict[str, Any] = {
         name: np.asarray(levels, object)[code]
         for (name, (levels, _, _)), code in zip(factors.items(), codes.T, strict=True)
     }
-    told["run"] = np.array([tuple(code) in present for code in codes.tolist()])
+    columns["run"] = np.array([tuple(code) in present for code in codes.tolist()])
     for name, values in (("ability", shown), ("score", score)):
-        told |= mean_and_ends(name, values)
-    return pd.DataFrame(told).sort_values("ability", ascending=False, ignore_index=True)
+        columns |= mean_and_ends(name, values)
+    return pd.DataFrame(columns).sort_values("ability", ascending=False, ignore_index=True)
 
 
 def _scores(posterior: Posterior, ability: NDArray[np.float64], thin: int) -> NDArray[np.float64]:
     """Return the expected share of the full score over all items, at each draw."""
     from bayesirt.likelihood.families import family_named
 
-    family, found = family_named(posterior.link), np.empty(ability.shape)
+    family, scores = family_named(posterior.link), np.empty(ability.shape)
     of_items = (posterior.draws(name)[::thin] for name in posterior.parameters[1:])
-    for k, (own, a, d, *further) in enumerate(zip(ability, *of_items, strict=True)):
-        found[k] = np.asarray(family.given(further).probability(own[:, None] * a + d)).mean(1)
-    return found
+    for k, (theta, a, d, *further) in enumerate(zip(ability, *of_items, strict=True)):
+        scores[k] = np.asarray(family.given(further).probability(theta[:, None] * a + d)).mean(1)
+    return scores

@@ -66,7 +66,7 @@ def with_topics(
         listed = ", ".join(one_line(topic, 40) for topic in unsound)
         notes.append(f"Draws are not sound in {listed}: gains and losses are not reported there.")
     sound = {topic: own for topic, own in posteriors.items() if rankings[topic].sound}
-    found = TopicRankings(
+    topic_rankings = TopicRankings(
         column,
         rankings,
         {topic: len(topics[topic]) for topic in rankings},
@@ -76,9 +76,9 @@ def with_topics(
         ),
         tuple(notes),
     )
-    diagnostics = {**run.record.diagnostics, "topics": found.to_text()}
+    diagnostics = {**run.record.diagnostics, "topics": topic_rankings.to_text()}
     record = replace(run.record, seconds=seconds, diagnostics=diagnostics)
-    return replace(run, topics=found, record=record)
+    return replace(run, topics=topic_rankings, record=record)
 
 
 def _seed_of(topic: str, seed: int) -> int:
@@ -91,8 +91,8 @@ def _posterior_of(responses: Responses, items: NDArray[np.intp], settings: Setti
     if len(items) < _FEWEST_ITEMS:
         raise ResponseError(f"it has {counted(len(items), 'item')}, but {_FEWEST_ITEMS} are needed")
     subject, item, *_ = responses.cells.listed()
-    there = np.unique(subject[np.isin(item, items)])
-    part = responses.select(there, items)
+    subjects = np.unique(subject[np.isin(item, items)])
+    part = responses.select(subjects, items)
     if part.clusters is not None and not part.clusters.tell_apart:
         part = replace(part, clusters=None)
     if len(part.components()) > 1:

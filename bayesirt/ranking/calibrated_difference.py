@@ -76,13 +76,13 @@ def known_questions(
     rows = np.array([responses.subjects.index(name) for name in (baseline, candidate)])
     trials = responses.cells.matrices()[1][rows]
     answered = np.flatnonzero(trials.any(0))
-    known = np.array([k for k in answered if responses.items[k] in calibrated], np.intp)
-    if len(known) < _LEAST_KNOWN * len(answered) or not trials[:, known].any(1).all():
+    questions = np.array([k for k in answered if responses.items[k] in calibrated], np.intp)
+    if len(questions) < _LEAST_KNOWN * len(answered) or not trials[:, questions].any(1).all():
         raise ResponseError(
-            f"the history calibrated only {len(known)} of the {len(answered)} questions; it must "
-            f"be of this suite"
+            f"the history calibrated only {len(questions)} of the {len(answered)} questions; it "
+            f"must be of this suite"
         )
-    return responses.select(rows, known)
+    return responses.select(rows, questions)
 
 
 def calibrated_difference(
@@ -96,14 +96,14 @@ def calibrated_difference(
     if posterior.has_speeds:
         raise ResponseError("--history takes a run of the 2pl or the 3pl, but this one is of lart")
     refuse_other_answers(posterior.answers, "a history", "binary")
-    place = {name: k for k, name in enumerate(posterior.items)}
-    known = known_questions(responses, place, baseline, candidate)
-    at = np.array([place[name] for name in known.items], np.int32)
+    positions = {name: k for k, name in enumerate(posterior.items)}
+    part = known_questions(responses, positions, baseline, candidate)
+    at = np.array([positions[name] for name in part.items], np.int32)
     items, beliefs = ItemDraws.of(posterior), []
-    for right, runs in zip(*known.cells.matrices(), strict=True):
-        own = runs > 0
-        nothing = np.full(own.sum(), np.nan)
-        answers = Answers(at[own], right[own], runs[own], nothing)
+    for right, runs in zip(*part.cells.matrices(), strict=True):
+        answered = runs > 0
+        nothing = np.full(answered.sum(), np.nan)
+        answers = Answers(at[answered], right[answered], runs[answered], nothing)
         beliefs.append(believe(items, answers.padded(), link=posterior.link))
     scores = [_scores(items, jnp.asarray(at), b.nodes, link=posterior.link) for b in beliefs]
     one, two = (np.asarray(b.weight, np.float64) for b in beliefs)

@@ -44,13 +44,13 @@ def supported_columns(
         return {}
     each = [columns_of(chain) for chain in chains]
     n = chains[0].shape[1]
-    found: dict[str, NDArray[np.generic]] = {}
+    bounds: dict[str, NDArray[np.generic]] = {}
     for name in each[0]:
         values = np.stack([columns[name] for columns in each])
         if name.startswith("p_"):
-            found[name] = supported(values)
+            bounds[name] = supported(values)
         elif name == "tier" or name.endswith("_low"):
-            found[name] = values.min(0) if explored else np.ones(n, int)
+            bounds[name] = values.min(0) if explored else np.ones(n, int)
         elif name.endswith("_high"):
-            found[name] = values.max(0) if explored else np.full(n, n)
-    return found
+            bounds[name] = values.max(0) if explored else np.full(n, n)
+    return bounds

@@ -94,8 +94,8 @@ def separate_neighbouring_clusters(posterior: Posterior, ranking: ClusterRanking
     """
     names = known_clusters(posterior).names
     order = [names.index(name) for name in ranking.summary["cluster"]]
-    known = _Information(posterior)
-    rows = [known.separation(*pair) for pair in pairwise(order)]
+    information = _Information(posterior)
+    rows = [information.separation(*pair) for pair in pairwise(order)]
     return pd.DataFrame(rows, columns=list(ClusterSeparation.__dataclass_fields__))
 
 
@@ -110,23 +110,23 @@ class _Information:
 
     def separation(self, one: int, other: int) -> ClusterSeparation:
         """Return two clusters, the one with the higher mean first."""
-        apart = differences(self.posterior, "gamma", one, other)
-        if apart.draws.mean() < 0:
+        gap = differences(self.posterior, "gamma", one, other)
+        if gap.draws.mean() < 0:
             one, other = other, one
-            apart = apart._replace(draws=-apart.draws)
+            gap = gap._replace(draws=-gap.draws)
         pair = np.array([one, other])
         now = self._variance(pair)
         more = (
-            amount_needed(apart, lambda items: self._variance(pair, items=items) / now),
-            amount_needed(apart, lambda n: self._variance(pair, subjects=n) / now, _MOST_SUBJECTS),
+            amount_needed(gap, lambda items: self._variance(pair, items=items) / now),
+            amount_needed(gap, lambda n: self._variance(pair, subjects=n) / now, _MOST_SUBJECTS),
         )
         names = self.clusters.names[one], self.clusters.names[other]
-        return ClusterSeparation(*names, *difference_columns(apart), *more)
+        return ClusterSeparation(*names, *difference_columns(gap), *more)
 
     def _variance(self, pair: NDArray[np.intp], *, items: float = 0, subjects: float = 0) -> float:
         """Return the variance of γ_1 - γ_2 after so many more items, or subjects of each."""
-        told = self.own + items * self.added
-        of_subject = told / (1 + (1 - self.icc) * told)
+        information = self.own + items * self.added
+        of_subject = information / (1 + (1 - self.icc) * information)
         n = self.clusters.sizes
-        known = np.bincount(self.clusters.codes, of_subject, len(n)) * (1 + subjects / n)
-        return float((1 / (1 / self.icc + known[pair])).sum())
+        of_cluster = np.bincount(self.clusters.codes, of_subject, len(n)) * (1 + subjects / n)
+        return float((1 / (1 / self.icc + of_cluster[pair])).sum())

@@ -79,14 +79,14 @@ class DifficultySources:
         """Return in words what explains difficulty, and which levels are harsh."""
         if not self.sound:
             return "What makes questions difficult is not known yet: see the verdict."
-        told = [
+        sentences = [
             f"One more unit of {one_line(row.covariate)} makes a question harder by "
             f"{row.slope:.2f} logits ({row.low:.2f} to {row.high:.2f})."
             for row in self.slopes.itertuples()
         ]
-        told += [self._extremes(factor) for factor in self.compared]
-        told += filter(None, map(self._odd, self.compared))
-        return " ".join([*told, f"Of the variance of difficulty, {explained(self.shares)}."])
+        sentences += [self._extremes(factor) for factor in self.compared]
+        sentences += filter(None, map(self._odd, self.compared))
+        return " ".join([*sentences, f"Of the variance of difficulty, {explained(self.shares)}."])
 
     def _odd(self, factor: str) -> str:
         """Return which levels clearly tell models apart less than the others, if any."""
@@ -107,11 +107,11 @@ class DifficultySources:
     def _extremes(self, factor: str) -> str:
         rows = self.of_factor(factor)
         first, last = rows.iloc[0], rows.iloc[-1]
-        apart = int(((rows["low"] > 0) | (rows["high"] < 0)).sum())
+        n_clear = int(((rows["low"] > 0) | (rows["high"] < 0)).sum())
         return (
             f"By {one_line(factor)}, questions are hardest with {one_line(first['level'])} "
             f"({_in_points(first, self.unit)}) and easiest with {one_line(last['level'])} "
-            f"({_in_points(last, self.unit)}); {apart} of {len(rows)} clearly differ from the "
+            f"({_in_points(last, self.unit)}); {n_clear} of {len(rows)} clearly differ from the "
             f"average."
         )
 
@@ -125,8 +125,8 @@ def explained(shares: pd.DataFrame) -> str:
 
 
 def _in_points(row: pd.Series, unit: str) -> str:
-    way = "less" if row["points"] >= 0 else "more"
-    return f"{brief(abs(row['points']))} {unit} {way}"
+    word = "less" if row["points"] >= 0 else "more"
+    return f"{brief(abs(row['points']))} {unit} {word}"
 
 
 def difficulty_sources(posterior: Posterior) -> DifficultySources:
@@ -209,8 +209,8 @@ def levels_of(posterior: Posterior, site: str) -> tuple[list[str], NDArray[np.in
     """Return the names of a factor's levels, and the index of each item's or subject's level."""
     dim = str(posterior.dataset[site].dims[-1])
     levels = [str(x) for x in posterior.dataset[dim].values]
-    known = posterior.tree["constant_data"][f"{dim}_of"].to_numpy()
-    return levels, pd.Index(levels, dtype=object).get_indexer(known)
+    names = posterior.tree["constant_data"][f"{dim}_of"].to_numpy()
+    return levels, pd.Index(levels, dtype=object).get_indexer(names)
 
 
 def slopes_of(
@@ -227,8 +227,8 @@ def slopes_of(
         return pd.DataFrame(columns=columns)
     draws = posterior.draws(site) / np.array([*spreads.values()]) / unit
     low, high = np.quantile(draws, TAILS, axis=0)
-    told = ([*spreads], draws.mean(0), low, high, (draws > 0).mean(0))
-    return pd.DataFrame(dict(zip(columns, told, strict=True)))
+    values = ([*spreads], draws.mean(0), low, high, (draws > 0).mean(0))
+    return pd.DataFrame(dict(zip(columns, values, strict=True)))
 
 
 def _effects(
@@ -238,9 +238,9 @@ def _effects(
     places: NDArray[np.intp],
     draws: NDArray[np.float64],
 ) -> pd.DataFrame:
-    away = draws - draws.mean(1, keepdims=True)
-    low, high = np.quantile(away, TAILS, axis=0)
-    effect = away.mean(0)
+    deviations = draws - draws.mean(1, keepdims=True)
+    low, high = np.quantile(deviations, TAILS, axis=0)
+    effect = deviations.mean(0)
     points = np.full(len(levels), np.nan)
     if len(levels) <= _MOST_IN_POINTS:
         points = _lost_points(posterior, effect, places)

@@ -131,12 +131,12 @@ class Run:
         try:
             with timed(seconds, "check of fit"):
                 fit = check_fit(self.posterior, key=self.fit_key(), progress=progress)
-            said = fit.to_text()
+            text = fit.to_text()
         except ResponseError as error:
-            said = f"The fit was not checked: {error}."
+            text = f"The fit was not checked: {error}."
         except KeyboardInterrupt:  # keep the draws, which may have taken hours
-            said = "The fit was not checked: the check was interrupted; run bayesirt fit-check."
-        diagnostics = {**self.record.diagnostics, "fit": said}
+            text = "The fit was not checked: the check was interrupted; run bayesirt fit-check."
+        diagnostics = {**self.record.diagnostics, "fit": text}
         ranking = self.ranking
         if fit is not None and fit.warning:
             diagnostics["misfit"] = fit.warning

@@ -174,7 +174,7 @@ def _pairs(responses: Responses, baseline: str, candidate: str, group: str | Non
             f"needs at least 2"
         )
     shares = successes[:, both] / trials[:, both]
-    items = [name for name, kept in zip(responses.items, both, strict=True) if kept]
+    items = [name for name, answered in zip(responses.items, both, strict=True) if answered]
     groups = np.arange(n) if group is None else _codes(responses, group)[both]
     of_runs = responses.scale is None
     return Pairs(items, shares[0], shares[1], trials[:, both], groups, of_runs)
@@ -198,12 +198,12 @@ def _both(values: NDArray[np.float64] | None, rows: list[int]) -> tuple[float, f
 
 def _codes(responses: Responses, column: str) -> NDArray[np.intp]:
     """Return the group of each item as a number; an item without a group is its own group."""
-    known = list(responses.item_metadata.columns)
-    if column not in known:
-        listed = ", ".join(repr(one_line(str(name), 40)) for name in known[:_MOST_SHOWN])
+    columns = list(responses.item_metadata.columns)
+    if column not in columns:
+        listed = ", ".join(repr(one_line(str(name), 40)) for name in columns[:_MOST_SHOWN])
         raise ResponseError(
             f"the questions have no column {one_line(column)!r} to group them by; "
-            + (f"they have {listed}" if known else "pass a long table with such a column")
+            + (f"they have {listed}" if columns else "pass a long table with such a column")
         )
     codes, _ = pd.factorize(responses.item_metadata[column])
     alone = codes < 0
@@ -225,8 +225,8 @@ def _parts(responses: Responses, pairs: Pairs, group: str | None, seed: int) -> 
             part = pairs.select(chosen)
             if part.n_groups == 1:  # the part is one group: its questions are resampled
                 part = replace(part, group=np.arange(len(members)))
-            own = paired_difference(part, seed=seed)
+            change = paired_difference(part, seed=seed)
             means = float(part.baseline.mean()), float(part.candidate.mean())
-            rows.append((str(name), len(members), *means, own.mean, own.low, own.high))
+            rows.append((str(name), len(members), *means, change.mean, change.low, change.high))
     columns = ["part", "n_questions", "baseline", "candidate", "difference", "low", "high"]
     return pd.DataFrame(rows, columns=columns).sort_values("difference", ignore_index=True)

@@ -125,22 +125,22 @@ class Gate:
         return "undecided"
 
     def _claims(self) -> tuple[bool, ...]:
-        margin, here, there, sure = self.margin, self.difference, self.calibrated, self.sure
+        margin, gap, history, sure = self.margin, self.difference, self.calibrated, self.sure
         if self.evidence is not None:
             return tuple(self.evidence.shows(name) for name in Evidence.CLAIMS)
-        if there is None:
+        if history is None:
             return (
-                here.below(-margin) >= sure,
-                here.above(0.0) >= sure,
-                here.above(-margin) >= sure,
-                here.below(margin) >= sure,
+                gap.below(-margin) >= sure,
+                gap.above(0.0) >= sure,
+                gap.above(-margin) >= sure,
+                gap.below(margin) >= sure,
             )
         alone = 1 - (1 - sure) * (1 - _ALONE) / (1 - SURE)
         return (
-            here.below(-margin) >= alone or (there.below(-margin) >= sure and here.mean < -margin),
-            there.above(0.0) >= sure and here.mean > 0,
-            there.above(-margin) >= sure and here.mean > -margin,
-            there.below(margin) >= sure and here.mean < margin,
+            gap.below(-margin) >= alone or (history.below(-margin) >= sure and gap.mean < -margin),
+            history.above(0.0) >= sure and gap.mean > 0,
+            history.above(-margin) >= sure and gap.mean > -margin,
+            history.below(margin) >= sure and gap.mean < margin,
         )
 
     @property
@@ -178,7 +178,7 @@ class Gate:
         span, means = high - low, (self.pairs.baseline.mean(), self.pairs.candidate.mean())
         costs, lengths = self.costs or (None, None), self.lengths or (None, None)
         more = [x if np.isfinite(x) else None for x in (self.needed.questions, self.needed.runs)]
-        told: dict[str, Any] = {
+        values: dict[str, Any] = {
             "baseline": self.baseline,
             "candidate": self.candidate,
             "verdict": self.verdict,
@@ -205,10 +205,10 @@ class Gate:
             "cheaper": self.cheaper,
         }
         if self.calibrated is not None:
-            told |= self.calibrated.as_dict(self.margin)
+            values |= self.calibrated.as_dict(self.margin)
         if self.evidence is not None:
-            told |= self.evidence.as_dict()
-        return told
+            values |= self.evidence.as_dict()
+        return values
 
     @property
     def sentence(self) -> str:
@@ -218,17 +218,17 @@ class Gate:
         where = counted(len(self.pairs.items), "question")
         if self.pairs.n_groups < len(self.pairs.items):
             where += f" in {counted(self.pairs.n_groups, 'group')}"
-        found = (
+        difference = (
             f"{names[0]} scores {apart(mean, self.unit)} {names[1]} "
             f"({interval(low, high, self.unit)}) on {where} that both answered"
         )
-        return f"{found}: {self._claimed()}."
+        return f"{difference}: {self._claimed()}."
 
     def _claimed(self) -> str:
         if self.evidence is not None:
             return self._by_evidence(self.evidence)
-        here, verdict = self.difference, self.verdict
-        best = here if self.calibrated is None or self._by_questions_alone else self.calibrated
+        gap, verdict = self.difference, self.verdict
+        best = gap if self.calibrated is None or self._by_questions_alone else self.calibrated
         margin = self.margin
         safe = best.above(-margin)
         if verdict == "equivalent":
@@ -280,20 +280,20 @@ class Gate:
         return "\n".join(line for line in lines if line)
 
     def _on_history(self) -> str:
-        there = self.calibrated
-        if there is None:
+        history = self.calibrated
+        if history is None:
             return ""
-        drop = there.below(-self.margin)
-        ends = interval(there.quantile(0.05), there.quantile(0.95))
-        said = (
-            f"Through {counted(there.n_questions, 'question')} calibrated before ({there.source}) "
-            f"it is expected {apart(there.mean)} the baseline ({ends}), "
+        drop = history.below(-self.margin)
+        ends = interval(history.quantile(0.05), history.quantile(0.95))
+        text = (
+            f"Through {counted(history.n_questions, 'question')} calibrated before "
+            f"({history.source}) it is expected {apart(history.mean)} the baseline ({ends}), "
             f"with {in_percent(drop)} for a drop{' beyond the margin' if self.margin else ''}"
         )
-        if (there.mean + self.margin) * (self.difference.mean + self.margin) >= 0:
-            return f"{said}; the questions alone give {in_percent(self.p_regression)}."
+        if (history.mean + self.margin) * (self.difference.mean + self.margin) >= 0:
+            return f"{text}; the questions alone give {in_percent(self.p_regression)}."
         return (
-            f"{said}. The questions alone point the other way ({in_percent(self.p_regression)}), "
+            f"{text}. The questions alone point the other way ({in_percent(self.p_regression)}), "
             f"which one ability does not explain: look at those that flipped."
         )
 

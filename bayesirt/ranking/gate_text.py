@@ -100,24 +100,24 @@ def claim(
         return f"no regression{of_margin} ({safe} sure)"
     decide = f": {what_decides} would decide, if the estimate is right" if what_decides else ""
     if not margin:
-        what, how = ("a regression", f"{worse} for worse")
+        outcome, how = ("a regression", f"{worse} for worse")
         if probabilities[2] > probabilities[1]:
-            what, how = ("an improvement", f"{better} for better")
-        return f"whether that is {what} is undecided ({how}){decide}"
-    said = f"a drop is likely ({worse}), but" if probabilities[1] >= 0.9 else "undecided, as"
-    return f"{said} a drop{of_margin} has a probability of {beyond}{decide}"
+            outcome, how = ("an improvement", f"{better} for better")
+        return f"whether that is {outcome} is undecided ({how}){decide}"
+    clause = f"a drop is likely ({worse}), but" if probabilities[1] >= 0.9 else "undecided, as"
+    return f"{clause} a drop{of_margin} has a probability of {beyond}{decide}"
 
 
 def on_flips(lost: list[str], won: list[str], *, of_scale: bool) -> str:
     """Return how many questions flipped, with a few names."""
     if not lost and not won:
         return ""
-    said = f"{counted(len(lost), 'question')} that most runs got right went wrong"
+    clause = f"{counted(len(lost), 'question')} that most runs got right went wrong"
     if of_scale:
-        said = f"{counted(len(lost), 'question')} lost a quarter of the scale or more"
+        clause = f"{counted(len(lost), 'question')} lost a quarter of the scale or more"
     if lost:
-        said += f" ({_some(lost)})"
-    return f"{said}, and {len(won)} the other way{f' ({_some(won)})' if won else ''}."
+        clause += f" ({_some(lost)})"
+    return f"{clause}, and {len(won)} the other way{f' ({_some(won)})' if won else ''}."
 
 
 def _some(names: list[str]) -> str:

@@ -68,7 +68,7 @@ class Horizons:
             return "How long a task subjects complete is not known yet: see the verdict."
         first = self.summary.iloc[0]
         ratio = float((self.summary["horizon_80"] / self.summary["marginal_80"]).median())
-        told = [
+        sentences = [
             f"{one_line(str(first['subject']), 60)} completes the longest tasks: a typical one of "
             f"{in_time(first['horizon_50'])} ({in_time(first['horizon_50_low'])} to "
             f"{in_time(first['horizon_50_high'])}) half of the time.",
@@ -79,17 +79,17 @@ class Horizons:
         ]
         beyond = int(self.summary["beyond"].sum())
         if beyond:
-            told.append(
+            sentences.append(
                 f"{beyond} of {len(self.summary)} horizons at 50% are outside the lengths of these "
                 f"tasks ({in_time(self.shortest)} to {in_time(self.longest)}) and rest on "
                 f"extrapolation."
             )
         if np.isfinite(self.doubling):
-            told.append(
+            sentences.append(
                 f"The horizon doubles every {self.doubling:,.0f} days ({self.doubling_low:,.0f} to "
                 f"{self.doubling_high:,.0f})."
             )
-        return " ".join(told)
+        return " ".join(sentences)
 
 
 class _Line(NamedTuple):
@@ -209,28 +209,28 @@ def _known_minutes(
             "such as 2pl"
         )
     values = pd.to_numeric(minutes, errors="coerce").to_numpy(float)
-    told = minutes.notna().to_numpy()
-    wrong = told & ~(np.isfinite(values) & (values > 0))
+    given = minutes.notna().to_numpy()
+    wrong = given & ~(np.isfinite(values) & (values > 0))
     if wrong.any():
         name, value = minutes.index[np.argmax(wrong)], minutes.to_numpy()[np.argmax(wrong)]
         raise ResponseError(
             f"minutes must be above zero, got {one_line(str(value))!r} of "
             f"{one_line(str(name))!r}; correct it"
         )
-    of = pd.Series(values, minutes.index.astype(str))[told]
-    if of.index.has_duplicates:
-        twice = of.index[of.index.duplicated()][0]
+    by_name = pd.Series(values, minutes.index.astype(str))[given]
+    if by_name.index.has_duplicates:
+        twice = by_name.index[by_name.index.duplicated()][0]
         raise ResponseError(f"{one_line(str(twice))!r} has minutes twice; leave one out")
-    own = of.reindex(posterior.items).to_numpy()
-    places = np.flatnonzero(np.isfinite(own))
+    times = by_name.reindex(posterior.items).to_numpy()
+    places = np.flatnonzero(np.isfinite(times))
     if len(places) < _FEWEST:
         raise ResponseError(
-            f"{len(places)} of {len(own)} items have minutes, but a horizon needs {_FEWEST}; names "
-            f"must be those of the run, such as {one_line(posterior.items[0])!r}"
+            f"{len(places)} of {len(times)} items have minutes, but a horizon needs {_FEWEST}; "
+            f"names must be those of the run, such as {one_line(posterior.items[0])!r}"
         )
-    if np.ptp(np.log(own[places])) == 0:
+    if np.ptp(np.log(times[places])) == 0:
         raise ResponseError("all tasks take the same minutes, so no line can be fitted to them")
-    return own[places], places
+    return times[places], places
 
 
 def _line(
@@ -250,8 +250,8 @@ def _line(
         varying = np.ptp(own) > 0
         design = np.column_stack([np.ones(n), x, own - own.mean()])[:, : 3 if varying else 2]
         fitted, *_ = np.linalg.lstsq(design, intercepts, rcond=None)
-        rest = intercepts - design @ fitted
-        variance = rest @ rest / rng.chisquare(n - design.shape[1])
+        residuals = intercepts - design @ fitted
+        variance = residuals @ residuals / rng.chisquare(n - design.shape[1])
         root = np.linalg.cholesky(np.linalg.inv(design.T @ design))
         drawn = fitted + np.sqrt(variance) * root @ rng.normal(size=len(fitted))
         distances[k] = intercepts - design @ drawn
@@ -279,18 +279,18 @@ def _marginal(
     from scipy.special import expit
 
     order = np.argsort(x)
-    kept = order[np.linspace(0, len(x) - 1, min(len(x), _MOST_TASKS)).astype(int)]
-    found = np.empty(theta.shape)
+    tasks = order[np.linspace(0, len(x) - 1, min(len(x), _MOST_TASKS)).astype(int)]
+    log_minutes = np.empty(theta.shape)
     for k, ability in enumerate(theta):
-        own = a[k, kept] * ability[:, None] + line.own[k, kept]
+        logits = a[k, tasks] * ability[:, None] + line.own[k, tasks]
         slope = min(line.slope[k], _FLATTEST)
         low, high = np.full(len(ability), -_FARTHEST), np.full(len(ability), _FARTHEST)
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            more = expit(own + slope * middle[:, None]).mean(1) > chance
+            more = expit(logits + slope * middle[:, None]).mean(1) > chance
             low, high = np.where(more, middle, low), np.where(more, high, middle)
-        found[k] = middle
-    return found
+        log_minutes[k] = middle
+    return log_minutes
 
 
 def _table(
@@ -312,13 +312,13 @@ def _table(
 
 
 def _as_dates(dates: pd.Series) -> pd.Series:
-    told = pd.to_datetime(dates, errors="coerce", format="mixed")
-    wrong = told.isna() & dates.notna()
+    timestamps = pd.to_datetime(dates, errors="coerce", format="mixed")
+    wrong = timestamps.isna() & dates.notna()
     if wrong.any():
         raise ResponseError(
             f"{one_line(str(dates[wrong].iloc[0]))!r} is not a date; write 2025-03-14"
         )
-    return told.set_axis(dates.index.astype(str))
+    return timestamps.set_axis(dates.index.astype(str))
 
 
 def _doubling(
@@ -329,19 +329,19 @@ def _doubling(
     if dates is None:
         return nothing
     when = _as_dates(dates).reindex(posterior.subjects)
-    known = when.notna().to_numpy()
-    if known.sum() < 3 or when[known].nunique() < 2:
+    dated = when.notna().to_numpy()
+    if dated.sum() < 3 or when[dated].nunique() < 2:
         raise ResponseError(
-            f"{int(known.sum())} subjects have dates, but a doubling time needs 3 with different "
+            f"{int(dated.sum())} subjects have dates, but a doubling time needs 3 with different "
             f"dates; names must be those of the run"
         )
-    years = (when[known] - when[known].min()).dt.days.to_numpy() / _DAYS_A_YEAR
+    years = (when[dated] - when[dated].min()).dt.days.to_numpy() / _DAYS_A_YEAR
     design = np.column_stack([np.ones(len(years)), years - years.mean()])
     rng, a_year = np.random.default_rng(1), []
-    for values in logs[:, known] / np.log(2):
+    for values in logs[:, dated] / np.log(2):
         fitted, *_ = np.linalg.lstsq(design, values, rcond=None)
-        rest = values - design @ fitted
-        variance = rest @ rest / rng.chisquare(len(years) - 2)
+        residuals = values - design @ fitted
+        variance = residuals @ residuals / rng.chisquare(len(years) - 2)
         a_year.append(fitted[1] + rng.normal() * np.sqrt(variance / (design[:, 1] ** 2).sum()))
     low, middle, high = np.quantile(a_year, LOW_MIDDLE_HIGH)
     days = [_DAYS_A_YEAR / x if x > 0 else np.inf for x in (middle, high, low)]

@@ -75,10 +75,10 @@ def expected_variance(
     moments = jnp.moveaxis(jnp.stack([right, either - right]), 2, 0)
     share, first, second = moments.sum(2)
     share = jnp.maximum(share, jnp.finfo(share.dtype).tiny)
-    left = second - first**2 / share
+    variance = second - first**2 / share
     if items.lengths is not None and belief.evidence is not None:
-        left -= _explained_by_length(items.lengths, belief.evidence, belief, moments)
-    return right[:, 0].sum(0), left.sum(0)
+        variance -= _explained_by_length(items.lengths, belief.evidence, belief, moments)
+    return right[:, 0].sum(0), variance.sum(0)
 
 
 def _variance_by_line(

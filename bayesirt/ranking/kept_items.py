@@ -131,8 +131,8 @@ def _information(posterior: Posterior, rows: NDArray[np.intp]) -> NDArray[np.flo
 
     def of_draw(draw: tuple[Array, ...]) -> Array:
         theta, *items = draw
-        own = (x[:, None] for x in items)
-        return item_information(theta, *own, link=posterior.link, trials=trials)
+        parameters = (x[:, None] for x in items)
+        return item_information(theta, *parameters, link=posterior.link, trials=trials)
 
     @jax.jit
     def of_draws(draws: tuple[Array, ...]) -> Array:
@@ -169,8 +169,8 @@ def _shares_apart(
     one, other = np.triu_indices(len(theta), 1)
     difference, variance = np.abs(theta[one] - theta[other]), 1 / precision
     needed = (difference / ndtri(_SURE)) ** 2
-    apart = needed > variance[-1, one] + variance[-1, other]
-    one, other, needed = one[apart], other[apart], needed[apart]
+    pairs = needed > variance[-1, one] + variance[-1, other]
+    one, other, needed = one[pairs], other[pairs], needed[pairs]
     if not len(needed):
         return np.ones(len(precision))
     return np.array([np.mean(needed > row[one] + row[other]) for row in variance])
@@ -186,14 +186,14 @@ def _agreements(
     items = tuple(x.mean(0) for x in draws[1:])
     trials = jnp.broadcast_to(_trials(posterior), (len(rows), len(kept)))
     estimate = jax.jit(partial(_estimated, posterior.link, items, trials))
-    found = []
+    correlations = []
     for draw, own_key in zip(zip(*draws, strict=True), jax.random.split(key, n), strict=False):
         of_kept, of_all = (
             np.asarray(estimate(draw, mask, own_key)) for mask in (kept, kept | True)
         )
         ranks = pd.DataFrame({"kept": of_kept, "all": of_all, "truth": draw[0]}).rank()
-        found.append(ranks.corr()["truth"][["kept", "all"]])
-    of_kept, of_all = np.nanmean(found, 0)
+        correlations.append(ranks.corr()["truth"][["kept", "all"]])
+    of_kept, of_all = np.nanmean(correlations, 0)
     return float(of_kept), float(of_all)
 
 

@@ -26,7 +26,7 @@ def save_topics(topics: TopicRankings, path: Path) -> None:
         arrays |= _arrays_of(str(k), ranking.summary)
         arrays[f"{_PAIRS}/{k}"] = ranking.pairwise.to_numpy()
         arrays[f"{_RANKS}/{k}"] = ranking.rank_probabilities
-    told = {
+    facts = {
         "by": topics.by,
         "notes": topics.notes,
         "rankings": [
@@ -41,7 +41,7 @@ def save_topics(topics: TopicRankings, path: Path) -> None:
             for topic, ranking in topics.rankings.items()
         ],
     }
-    arrays[_TOLD] = np.array(json.dumps(told))
+    arrays[_TOLD] = np.array(json.dumps(facts))
     np.savez_compressed(path, **arrays)
 
 
@@ -49,13 +49,13 @@ def load_topics(path: Path) -> TopicRankings:
     """Read what `save_topics` wrote."""
     with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
         arrays = dict(archive)
-    told = json.loads(str(arrays[_TOLD]))
+    facts = json.loads(str(arrays[_TOLD]))
     return TopicRankings(
-        told["by"],
-        {own["topic"]: _ranking_of(k, arrays, own) for k, own in enumerate(told["rankings"])},
-        {own["topic"]: own["n_items"] for own in told["rankings"]},
+        facts["by"],
+        {row["topic"]: _ranking_of(k, arrays, row) for k, row in enumerate(facts["rankings"])},
+        {row["topic"]: row["n_items"] for row in facts["rankings"]},
         _table_of(_GAINS, arrays),
-        tuple(told["notes"]),
+        tuple(facts["notes"]),
     )
 
 
@@ -80,7 +80,7 @@ def _arrays_of(name: str, table: pd.DataFrame) -> dict[str, Any]:
 
 
 def _table_of(name: str, arrays: _Arrays) -> pd.DataFrame:
-    own = {
+    raw = {
         key.removeprefix(f"{name}/"): x for key, x in arrays.items() if key.startswith(f"{name}/")
     }
-    return pd.DataFrame({c: x.astype(object) if x.dtype.kind == "U" else x for c, x in own.items()})
+    return pd.DataFrame({c: x.astype(object) if x.dtype.kind == "U" else x for c, x in raw.items()})

@@ -36,18 +36,18 @@ class LengthGain:
         low, median, high = self.rho
         moves = (self.summary["rank"] - self.summary["rank_without"]).abs()
         moved = int((moves > 0).sum())
-        said = f"Ability and speed correlate at {median:+.2f} (90%: {low:+.2f} to {high:+.2f}): "
-        said += _direction(low, high)
+        text = f"Ability and speed correlate at {median:+.2f} (90%: {low:+.2f} to {high:+.2f}): "
+        text += _direction(low, high)
         if self.narrower > _MATTERS:
-            said += f" With lengths the typical interval is {self.narrower:.0%} narrower"
+            text += f" With lengths the typical interval is {self.narrower:.0%} narrower"
         else:
-            said += " Lengths hardly narrow the intervals"
-        said += f", and {moved} of {len(moves)} ranks move"
+            text += " Lengths hardly narrow the intervals"
+        text += f", and {moved} of {len(moves)} ranks move"
         if not moved:
-            return said + "."
+            return text + "."
         first = self.summary.loc[moves.idxmax()]
         return (
-            f"{said}, {one_line(str(first['subject']), 40)} farthest: from "
+            f"{text}, {one_line(str(first['subject']), 40)} farthest: from "
             f"{first['rank_without']} to {first['rank']}."
         )
 

@@ -39,19 +39,19 @@ def heeding_runs(
     """
     if settings.model != TwoPL.name:
         return settings, ""
-    found = run_correlation(responses, point)
-    if not found.sure:
+    correlation = run_correlation(responses, point)
+    if not correlation.sure:
         return settings, ""
-    said = found.to_text()
+    note = correlation.to_text()
     if (
         free
         and settings.engine in ("auto", *Repeats().engines)
         and (settings.priors.kind, settings.priors.guessing) == (Priors.kind, Priors.guessing)
         and responses.n_observed <= _MOST_RUN_TWICE
     ):
-        said = f"Several {said}, which is modelled; --repeats independent ignores it."
-        return replace(settings, model=Repeats.name), said
-    return settings, (f"Several {said}: intervals are too narrow. --repeats dependent models it.")
+        note = f"Several {note}, which is modelled; --repeats independent ignores it."
+        return replace(settings, model=Repeats.name), note
+    return settings, (f"Several {note}: intervals are too narrow. --repeats dependent models it.")
 
 
 def rank_moves(posterior: Posterior, simpler: Posterior) -> str:
@@ -61,9 +61,9 @@ def rank_moves(posterior: Posterior, simpler: Posterior) -> str:
     if not moves.any():
         return "Both give the same ranking."
     farthest = int(np.argmax(np.abs(moves)))
-    n, way = abs(int(moves[farthest])), "higher" if moves[farthest] > 0 else "lower"
+    n, direction = abs(int(moves[farthest])), "higher" if moves[farthest] > 0 else "lower"
     return (
         f"Their ranks correlate by {np.corrcoef(one, other)[0, 1]:.3f}; the "
         f"{posterior.tree.attrs['model']} ranks {one_line(posterior.subjects[farthest], 60)} "
-        f"{counted(n, 'place')} {way}, the largest difference."
+        f"{counted(n, 'place')} {direction}, the largest difference."
     )

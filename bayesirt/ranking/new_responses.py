@@ -44,15 +44,15 @@ class Changes:
             (self.gone_subjects, "subject", "gone"),
             (self.gone_items, "item", "gone"),
         )
-        said = [
+        parts = [
             f"{_count(len(names), kind)} {state} ({_some(names)})" for names, kind, state in named
             if names
         ]  # fmt: skip
         counted = ((self.n_new, "new"), (self.n_changed, "different"), (self.n_gone, "gone"))
-        told = [(n, state) for n, state in counted if n]
-        said += [f"{_count(n, 'answer')} {state}" for n, state in told[:1]]
-        said += [f"{n:,} {'is' if n == 1 else 'are'} {state}" for n, state in told[1:]]
-        return f"Since the last run: {', '.join(said)}."
+        counts = [(n, state) for n, state in counted if n]
+        parts += [f"{_count(n, 'answer')} {state}" for n, state in counts[:1]]
+        parts += [f"{n:,} {'is' if n == 1 else 'are'} {state}" for n, state in counts[1:]]
+        return f"Since the last run: {', '.join(parts)}."
 
     def as_json(self) -> dict[str, Any]:
         """Return what has changed, ready for JSON."""
@@ -63,14 +63,14 @@ def changes_since(earlier: Posterior, responses: Responses) -> Changes:
     """Compare results with those of an earlier run."""
     subjects, items = earlier.subjects, earlier.items
     rows, columns = _places(subjects, responses.subjects), _places(items, responses.items)
-    kept = np.ix_(rows >= 0, columns >= 0)
+    old_cells = np.ix_(rows >= 0, columns >= 0)
     common = np.ix_(rows[rows >= 0], columns[columns >= 0])
     was, now = (earlier.successes, earlier.trials), responses.cells.matrices()
-    before, after = was[1][kept] > 0, np.asarray(now[1])[common] > 0
+    before, after = was[1][old_cells] > 0, np.asarray(now[1])[common] > 0
     both = before & after
     differs = np.zeros_like(both)
     for old, new in zip(was, now, strict=True):
-        differs |= old[kept] != np.asarray(new)[common]
+        differs |= old[old_cells] != np.asarray(new)[common]
     n_both = int(both.sum())
     return Changes(
         tuple(_without(responses.subjects, subjects)),
@@ -87,27 +87,27 @@ def describe_moves(earlier: pd.DataFrame, ranking: pd.DataFrame) -> str:
     """Describe the ranks of new subjects, the moves of the others, and the shift of zero."""
     is_new = ~ranking["subject"].isin(earlier["subject"])
     entered = ranking[is_new]
-    said = []
+    sentences = []
     if len(entered):
         named = [
             f"{one_line(str(row.subject), 40)} at rank {row.rank} ({row.rank_low} to "
             f"{row.rank_high})"
             for row in entered.itertuples()
         ]
-        said.append(f"New: {first_few(named, _SHOWN)}.")
-    said += _moved_zero(earlier, ranking)
+        sentences.append(f"New: {first_few(named, _SHOWN)}.")
+    sentences += _moved_zero(earlier, ranking)
     stayed = [str(name) for name in ranking["subject"][~is_new]]
-    place = {name: k for k, name in enumerate(n for n in earlier["subject"] if n in set(stayed))}
-    moves = np.array([place[name] - k for k, name in enumerate(stayed)])
+    places = {name: k for k, name in enumerate(n for n in earlier["subject"] if n in set(stayed))}
+    moves = np.array([places[name] - k for k, name in enumerate(stayed)])
     if not moves.any():
-        return " ".join([*said, "The order of the others is unchanged."])
+        return " ".join([*sentences, "The order of the others is unchanged."])
     farthest = int(np.argmax(np.abs(moves)))
-    way = "up" if moves[farthest] > 0 else "down"
-    said.append(
+    direction = "up" if moves[farthest] > 0 else "down"
+    sentences.append(
         f"Of the others, {np.count_nonzero(moves):,} of {len(moves):,} changed places, the "
-        f"farthest move is {one_line(stayed[farthest], 40)} ({abs(moves[farthest])} {way})."
+        f"farthest move is {one_line(stayed[farthest], 40)} ({abs(moves[farthest])} {direction})."
     )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 def _moved_zero(earlier: pd.DataFrame, ranking: pd.DataFrame) -> list[str]:
@@ -128,8 +128,8 @@ def _places(names: Sequence[str], among: Sequence[str]) -> NDArray[np.intp]:
 
 
 def _without(names: Sequence[str], others: Sequence[str]) -> list[str]:
-    known = set(others)
-    return [name for name in names if name not in known]
+    excluded = set(others)
+    return [name for name in names if name not in excluded]
 
 
 def _count(n: int, noun: str) -> str:

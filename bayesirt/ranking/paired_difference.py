@@ -62,7 +62,7 @@ class Pairs:
     def select(self, rows: NDArray[np.bool_]) -> "Pairs":
         """Return some of the questions."""
         return Pairs(
-            [name for name, kept in zip(self.items, rows, strict=True) if kept],
+            [name for name, chosen in zip(self.items, rows, strict=True) if chosen],
             self.baseline[rows],
             self.candidate[rows],
             self.trials[:, rows],
@@ -157,10 +157,10 @@ def _more_runs(pairs: Pairs, variance: float, allowed: float) -> float:
         again = trials > 1
         noise += float(np.mean((share * (1 - share) * trials / (trials - 1))[again]))
     runs = float(pairs.trials.mean())
-    left = allowed - max(variance - noise / runs, 0.0)
-    if left <= noise / _MOST:
+    slack = allowed - max(variance - noise / runs, 0.0)
+    if slack <= noise / _MOST:
         return inf
-    return max(1.0, float(ceil(noise / left - runs)))
+    return max(1.0, float(ceil(noise / slack - runs)))
 
 
 def _repeated(pairs: Pairs) -> bool:

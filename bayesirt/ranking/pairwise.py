@@ -56,16 +56,16 @@ def surely_above(theta: NDArray[np.floating], level: float) -> NDArray[np.bool_]
     farthest = _farthest_of_draws(centred, sd)
     cut = np.quantile(farthest, level).astype(sd.dtype)
     sure = np.empty((n, n), bool)
-    for k, own in enumerate(mean):  # row by row, in cache
-        np.greater(own - mean, cut * sd[k], out=sure[k])
+    for k, row_mean in enumerate(mean):  # row by row, in cache
+        np.greater(row_mean - mean, cut * sd[k], out=sure[k])
     return sure
 
 
 def in_threads(work: Callable[[Any], None], parts: Iterable[Any]) -> None:
     """Do the work on each part, in parallel if there are several cores."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for done in pool.map(work, parts):
-            del done  # an error of a part is raised here
+        for result in pool.map(work, parts):
+            del result  # an error of a part is raised here
 
 
 def _sd_of_differences(centred: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -73,10 +73,10 @@ def _sd_of_differences(centred: NDArray[np.floating]) -> NDArray[np.floating]:
     sd = centred.T @ centred
     sd /= max(len(centred) - 1, 1)
     variance = sd.diagonal().copy()
-    for row, own in zip(sd, variance, strict=True):  # row by row, in cache
+    for row, row_variance in zip(sd, variance, strict=True):  # row by row, in cache
         row *= -2
         row += variance
-        row += own
+        row += row_variance
         np.sqrt(np.maximum(row, np.finfo(np.float32).tiny, out=row), out=row)
     np.fill_diagonal(sd, np.inf)
     return sd
@@ -86,24 +86,24 @@ def _farthest_of_draws(
     centred: NDArray[np.floating], sd: NDArray[np.floating]
 ) -> NDArray[np.float32]:
     """Return max |δ_ij - mean δ_ij| / sd δ_ij of each draw, exactly."""
-    found = np.empty(len(centred), np.float32)
-    left = np.arange(len(centred))
+    farthest = np.empty(len(centred), np.float32)
+    draws = np.arange(len(centred))
     few = [k for k in _FARTHEST_FEW if 2 * k < centred.shape[1]]
     if few:
-        own = centred.std(0) + np.finfo(np.float32).tiny
-        least = _least_share(sd, own.astype(np.float64) ** 2)
+        spread = centred.std(0) + np.finfo(np.float32).tiny
+        least = _least_share(sd, spread.astype(np.float64) ** 2)
         for k in few:
-            left = left[_open_after(k, centred, left, sd, own, least, found)]
-    if len(left):
+            draws = draws[_open_after(k, centred, draws, sd, spread, least, farthest)]
+    if len(draws):
         precision = (1 / sd).astype(np.float32)
-        found[left] = _farthest(centred[left], precision)
-    return found
+        farthest[draws] = _farthest(centred[draws], precision)
+    return farthest
 
 
 def _least_share(sd: NDArray[np.floating], variance: NDArray[np.float64]) -> float:
     """Return 1 - κ: the least var δ_ij / (var_i + var_j), a little less for rounding."""
     share = min(
-        float((row**2 / (own + variance)).min()) for row, own in zip(sd, variance, strict=True)
+        float((row**2 / (var + variance)).min()) for row, var in zip(sd, variance, strict=True)
     )
     return share * (1 - 1e-3)
 
@@ -129,8 +129,8 @@ def _open_after(
         ahead = order[:, :k]
         x = np.take_along_axis(values, ahead, 1).astype(np.float32)
         precision = (1 / sd[ahead[:, :, None], ahead[:, None, :]]).astype(np.float32)
-        apart = np.abs(x[:, :, None] - x[:, None, :]) * precision
-        found[these] = apart.max((1, 2))
+        distances = np.abs(x[:, :, None] - x[:, None, :]) * precision
+        found[these] = distances.max((1, 2))
         largest, next_one = z.max(1), np.take_along_axis(z, order[:, k : k + 1], 1)[:, 0]
         bound = np.sqrt((largest**2 + next_one**2) / least)
         open_[start : start + step] = bound > found[these]
@@ -186,16 +186,16 @@ def _wins(theta: NDArray[np.float32]) -> NDArray[np.int64]:
 
 def _farthest(centred: NDArray[np.floating], precision: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the farthest pair of each draw, by blocks of draws that stay in cache."""
-    found = np.zeros(len(centred), np.float32)
+    maxima = np.zeros(len(centred), np.float32)
 
     def of_block(start: int) -> None:
         block = np.ascontiguousarray(centred[start : start + _BLOCK].T, np.float32)
-        apart, farthest = np.empty_like(block), found[start : start + _BLOCK]
-        for own, weight in zip(block, precision, strict=True):
-            np.subtract(block, own, out=apart)
-            np.abs(apart, out=apart)
-            apart *= weight[:, None]
-            np.maximum(farthest, apart.max(0), out=farthest)
+        distances, farthest = np.empty_like(block), maxima[start : start + _BLOCK]
+        for row, weight in zip(block, precision, strict=True):
+            np.subtract(block, row, out=distances)
+            np.abs(distances, out=distances)
+            distances *= weight[:, None]
+            np.maximum(farthest, distances.max(0), out=farthest)
 
     in_threads(of_block, range(0, len(centred), _BLOCK))
-    return found
+    return maxima

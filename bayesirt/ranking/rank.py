@@ -65,20 +65,20 @@ def rank(
     >>> run = bayesirt.rank(answers)  # doctest: +SKIP
     >>> run.ranking.summary.head()  # doctest: +SKIP
     """
-    told, settings = Reading(**reading | {"by": by, "facet": facet}), settings or Settings()
+    spec, settings = Reading(**reading | {"by": by, "facet": facet}), settings or Settings()
     if isinstance(results, Responses):
         if reading:
             raise TypeError(f"responses have been read already; leave out {', '.join(reading)}")
         responses, source = results, None
     else:
-        told = told.with_columns(*settings.described)
-        responses = read_responses(results, **told.given)
+        spec = spec.with_columns(*settings.described)
+        responses = read_responses(results, **spec.given)
         source = Path(results) if isinstance(results, str | Path) else None
-    column = told.topic_column
+    column = spec.topic_column
     if column:
         items_by_topic(responses, column)  # refuses unsuitable columns before the work
-    settings = settings.explained(responses, told.facet, told.factors)
-    run = rank_responses(responses, settings, source=source, reading=told.given, progress=progress)
+    settings = settings.explained(responses, spec.facet, spec.factors)
+    run = rank_responses(responses, settings, source=source, reading=spec.given, progress=progress)
     if column:
         run = with_topics(run, responses, column)
     return run.with_fit(progress=progress) if check_fit and run.posterior.complete else run

@@ -83,12 +83,12 @@ class Record(Generic[SettingsT]):
 
 def _listed(reading: Mapping[str, Any]) -> str:
     """Return options in words: ``metric acc, threshold 0.5``."""
-    said = []
+    options = []
     for name, value in reading.items():
         values = value if isinstance(value, list | tuple) else [value]
         shown = " and ".join(one_line(str(v), 60) for v in values)
-        said.append(name.replace("_", " ") + ("" if value is True else f" {shown}"))
-    return ", ".join(said)
+        options.append(name.replace("_", " ") + ("" if value is True else f" {shown}"))
+    return ", ".join(options)
 
 
 def facts_of(
@@ -110,12 +110,12 @@ def sha256_of(path: Path) -> str:
     if not path.is_dir():
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     for file_path in sorted(path.rglob("*")):
         if file_path.is_file() and not file_path.is_symlink() and os.access(file_path, os.R_OK):
             line = f"{sha256_of(file_path)}  {file_path.relative_to(path)}\n"
-            whole.update(line.encode(errors="surrogateescape"))
-    return whole.hexdigest()
+            digest.update(line.encode(errors="surrogateescape"))
+    return digest.hexdigest()
 
 
 def diagnostics_of(point: PointEstimate, posterior: Posterior) -> dict[str, Any]:

@@ -88,12 +88,12 @@ def repeated_runs(posterior: Posterior, runs: Iterable[int] = RUNS) -> RepeatedR
         raise ResponseError(
             "pass@k needs right and wrong answers; --threshold turns grades and scores into such"
         )
-    found = np.stack([_passes(right, wrong, counts) for right, wrong in _chances(posterior)])
-    low, high = np.quantile(found, TAILS, axis=0)
+    passes = np.stack([_passes(right, wrong, counts) for right, wrong in _chances(posterior)])
+    low, high = np.quantile(passes, TAILS, axis=0)
     columns = {
         name + end: values[side].ravel()
         for side, name in enumerate(("pass_at", "pass_all"))
-        for end, values in (("", found.mean(0)), ("_low", low), ("_high", high))
+        for end, values in (("", passes.mean(0)), ("_low", low), ("_high", high))
     }
     subjects = np.repeat(np.asarray(posterior.subjects, object), len(counts))
     table = pd.DataFrame(
@@ -112,8 +112,8 @@ def _chances(posterior: Posterior) -> Iterator[tuple[NDArray[np.float64], NDArra
     """Yield each draw's probabilities that each cell is right, and wrong."""
     rng, trials = np.random.default_rng(0), posterior.trials
     right, wrong = posterior.successes, trials - posterior.successes
-    kept = max(20, min(_MOST_DRAWS, _CELL_DRAWS // trials.size))
-    draws = (posterior.draws(name, kept) for name in posterior.parameters)
+    n_draws = max(20, min(_MOST_DRAWS, _CELL_DRAWS // trials.size))
+    draws = (posterior.draws(name, n_draws) for name in posterior.parameters)
     for theta, a, d, *further in zip(*draws, strict=True):
         eta = np.asarray(theta, float)[:, None] * a + d
         if posterior.link == BETA_BINOMIAL.name:

@@ -45,20 +45,20 @@ def excess_factor(posterior: Posterior, rng: np.random.Generator) -> NDArray[np.
     """
     missing = posterior.trials == 0
     factor = np.ones(len(missing))
-    patterns, which, counts = np.unique(
+    patterns, codes, counts = np.unique(
         np.packbits(missing, axis=1), axis=0, return_inverse=True, return_counts=True
     )
     masks = np.unpackbits(patterns, axis=1, count=missing.shape[1]).astype(bool)
     some = rng.permutation(np.flatnonzero(masks.any(1)))
     if not len(some):
         return factor
-    asked = some[np.argsort(-counts[some], kind="stable")][:_MOST_PATTERNS]
+    chosen = some[np.argsort(-counts[some], kind="stable")][:_MOST_PATTERNS]
     donors = np.sort(rng.permutation(len(missing))[:_MOST_DONORS])
-    own, of_all = _excess_per_answer(posterior, donors, masks[asked])
+    of_each, of_all = _excess_per_answer(posterior, donors, masks[chosen])
     per_answer = np.full(len(masks), of_all)
-    per_answer[asked] = own
+    per_answer[chosen] = of_each
     size = masks.sum(1) * typical_trials(posterior)
-    result: NDArray[np.float64] = (1 + np.maximum(per_answer, 0) * size)[which.ravel()]
+    result: NDArray[np.float64] = (1 + np.maximum(per_answer, 0) * size)[codes.ravel()]
     return result
 
 
@@ -94,14 +94,14 @@ def _excess_per_answer(
 
 @partial(jax.jit, static_argnums=0)
 def _sums(link: str, counts: Counts, draw: Draw, masks: Float[Array, "pattern item"]) -> _Sums:
-    own = residuals(link, counts, draw)
-    information = own.weight * draw.a**2
+    cells = residuals(link, counts, draw)
+    information = cells.weight * draw.a**2
     return _Sums(
-        excess=own.excess @ masks.T,
-        score=(own.score * draw.a) @ masks.T,
+        excess=cells.excess @ masks.T,
+        score=(cells.score * draw.a) @ masks.T,
         information=information @ masks.T,
-        slope=(own.slope * draw.a) @ masks.T,
-        variance=own.variance @ masks.T,
+        slope=(cells.slope * draw.a) @ masks.T,
+        variance=cells.variance @ masks.T,
         answers=counts.trials.astype(masks.dtype) @ masks.T,
         whole=1 + information.sum(1),
     )

@@ -53,18 +53,18 @@ def rank_responses(
     chains are saved and from which they are resumed.
     """
     refuse_disconnected(responses, (reading or {}).get("facet", ()))
-    asked = settings or Settings()
-    settings = settled(asked, responses)
+    choice = settings or Settings()
+    settings = settled(choice, responses)
     check_anchors(dict(settings.scale), responses.subjects)
     key = jax.random.key(settings.seed)
-    told: dict[str, Any] = {"progress": progress, "announce": announce, "checkpoint": checkpoint}
-    options = replace(settings.run_options, budget=settings.budget, **told)
+    extras: dict[str, Any] = {"progress": progress, "announce": announce, "checkpoint": checkpoint}
+    options = replace(settings.run_options, budget=settings.budget, **extras)
     plan = partial(plan_engine, settings.engine, responses, options=options)
     method, _ = plan(model=settings.response_model)
     seconds: dict[str, float] = {}
     with timed(seconds, "point estimate"), fits_shown(progress):
         point = fit_point(responses, settings.point, model=settings.response_model, key=key)
-    settings, of_runs = heeding_runs(settings, responses, point, free=asked.model == AUTO)
+    settings, of_runs = heeding_runs(settings, responses, point, free=choice.model == AUTO)
     if of_runs:
         method, _ = plan(model=settings.response_model)
     # NUTS is scaled by the information at the point estimate, which a posterior mean lacks.
@@ -76,7 +76,7 @@ def rank_responses(
         )
     lengths = _without_lengths(responses, point, posterior, settings, seconds, progress=progress)
     simpler = {}
-    if asked.model != AUTO or settings.response_model.takes == "continuous":
+    if choice.model != AUTO or settings.response_model.takes == "continuous":
         simpler = _beside_simpler(responses, posterior, settings, seconds, progress=progress)
     with timed(seconds, "ranking"):
         ranking, note = ranked(posterior, settings)
@@ -85,7 +85,7 @@ def rank_responses(
         diagnostics["wrong_lengths"] = asdict(lengths[1].prediction)
     cut = cut_loss(posterior)
     notes = {"scale": note, "slopes": of_slopes, "runs": of_runs, "cut": cut and cut.to_text()}
-    diagnostics |= {name: said for name, said in notes.items() if said}
+    diagnostics |= {name: text for name, text in notes.items() if text}
     record = Record(settings, data, versions(), seconds, diagnostics)
     return Run(point, posterior, ranking, record, *lengths)
 
@@ -112,8 +112,8 @@ def drawn(
     posterior = draw(settings.priors, init)
     if not settings.other_slopes:
         return posterior, settings, ""
-    posterior, priors, said = with_other_slopes(posterior, settings.priors, draw)
-    return posterior, replace(settings, priors=priors), said
+    posterior, priors, reason = with_other_slopes(posterior, settings.priors, draw)
+    return posterior, replace(settings, priors=priors), reason
 
 
 def _without_lengths(
@@ -140,8 +140,8 @@ def _without_lengths(
             gain = length_gain(posterior, without)
     if settings.wrong_lengths:
         with timed(seconds, "plain LaRT"):
-            own = jax.random.fold_in(key, 2)
-            plain = _drawn_again(responses, point, settings, own, progress=progress)
+            plain_key = jax.random.fold_in(key, 2)
+            plain = _drawn_again(responses, point, settings, plain_key, progress=progress)
             wrong = compare_wrong_lengths(responses, posterior, plain, seed=settings.seed)
     return gain, wrong
 
@@ -158,19 +158,19 @@ def _beside_simpler(
     model = settings.response_model
     if model.simpler is None or not posterior.complete:
         return {}
-    own = replace(
+    other_settings = replace(
         settings,
         model=model.simpler,
         priors=replace(settings.priors, guessing=None),
         draws=min(settings.draws, -(-MOST_DRAWS // settings.chains)),  # no more are used
     )
-    simpler = own.response_model
+    simpler = other_settings.response_model
     with timed(seconds, simpler.title):
         key = jax.random.fold_in(jax.random.key(settings.seed), 3)
-        other = _drawn_again(responses, None, own, key, progress=progress)
+        other = _drawn_again(responses, None, other_settings, key, progress=progress)
         gain = compare_models(responses, posterior, other, seed=settings.seed)
-    said = f"{gain.between(model.title, simpler.title)} {rank_moves(posterior, other)}"
-    return {"prediction": said}
+    text = f"{gain.between(model.title, simpler.title)} {rank_moves(posterior, other)}"
+    return {"prediction": text}
 
 
 def _drawn_again(

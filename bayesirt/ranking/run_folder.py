@@ -112,8 +112,8 @@ def write_folder(folder: Path, fill: Callable[[Path], None], *, overwrite: bool)
     folder = folder.absolute()
     with saying_why(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".bayesirt-", dir=folder.parent) as beside:
-            new, old = Path(beside, "new"), Path(beside, "old")
+        with tempfile.TemporaryDirectory(prefix=".bayesirt-", dir=folder.parent) as scratch:
+            new, old = Path(scratch, "new"), Path(scratch, "old")
             new.mkdir()
             fill(new)
             if folder.exists() and _exchange(new, folder):
@@ -136,9 +136,9 @@ def _exchange(one: Path, other: Path) -> bool:
     if sys.platform != "linux":
         return False
     rename = getattr(ctypes.CDLL(None), "renameat2", None)
-    here, exchanging = -100, 2
+    cwd, exchanging = -100, 2
     paths = os.fsencode(one), os.fsencode(other)
-    return rename is not None and rename(here, paths[0], here, paths[1], exchanging) == 0
+    return rename is not None and rename(cwd, paths[0], cwd, paths[1], exchanging) == 0
 
 
 def save_run(run: Run, folder: Path, report: str) -> None:
@@ -185,9 +185,9 @@ def pairs_table(pairwise: pd.DataFrame) -> pd.DataFrame:
         table = pairwise.reset_index(drop=True)
         table.insert(0, "subject", list(pairwise.index), allow_duplicates=True)
         return table
-    one, apart = (x.ravel() for x in np.indices((n, _NEIGHBOURS)))
-    inside = one + apart + 1 < n
-    one, other = one[inside], (one + apart + 1)[inside]
+    one, offset = (x.ravel() for x in np.indices((n, _NEIGHBOURS)))
+    inside = one + offset + 1 < n
+    one, other = one[inside], (one + offset + 1)[inside]
     names, p_above = np.asarray(pairwise.index, object), pairwise.to_numpy()[one, other]
     return pd.DataFrame({"subject": names[one], "other": names[other], "p_above": p_above})
 
@@ -222,8 +222,8 @@ def load_run(folder: Path) -> Run:
         if misfit := record.diagnostics.get("misfit"):
             ranking = led_by_score(ranking, misfit)
         wrong = _load_wrong(record, posterior)
-        kept = folder / _TOPICS_KEPT
-        topics = load_topics(kept) if kept.is_file() else None
+        path = folder / _TOPICS_KEPT
+        topics = load_topics(path) if path.is_file() else None
         return Run(point, posterior, ranking, record, gain, wrong, topics=topics)
     except _OF_DAMAGE as error:
         reason = one_line(str(error), 120)
@@ -235,8 +235,8 @@ def _judged(posterior: Posterior, record: Record[Settings]) -> Posterior:
     names = {field.name for field in fields(Verdict)}
     if not names <= record.diagnostics.keys():
         return posterior
-    known = {name: record.diagnostics[name] for name in names}
-    return posterior.judged(Verdict(**known | {"complaints": tuple(known["complaints"])}))
+    values = {name: record.diagnostics[name] for name in names}
+    return posterior.judged(Verdict(**values | {"complaints": tuple(values["complaints"])}))
 
 
 def _load_gain(path: Path, posterior: Posterior, ranking: Ranking) -> LengthGain | None:

@@ -23,11 +23,11 @@ def update_run(
 ) -> Run:
     """Rank changed results again, starting from an earlier run's posterior."""
     run = rank_responses(responses, settings, start=earlier.posterior, **told)
-    known = changes.as_json() | {
+    facts = changes.as_json() | {
         "moves": describe_moves(by_ability(earlier.ranking.summary), run.ranking.summary),
         "earlier_sha256": earlier.record.data.sha256,
     }
-    diagnostics = {**run.record.diagnostics, "changes": known}
+    diagnostics = {**run.record.diagnostics, "changes": facts}
     return replace(run, record=replace(run.record, diagnostics=diagnostics))
 
 

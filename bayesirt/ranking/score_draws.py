@@ -102,8 +102,8 @@ def score_ranks(draws: NDArray[np.float64]) -> dict[str, NDArray[np.int64]]:
     ranks = np.empty(draws.shape, np.int32)
     for rank, draw in zip(ranks, np.round(draws, 6), strict=True):
         rank[:] = 1 + len(draw) - np.searchsorted(np.sort(draw), draw, "right")
-    found = np.quantile(ranks, LOW_MIDDLE_HIGH, axis=0, method="inverted_cdf").astype(int)
-    low, median, high = found
+    quantiles = np.quantile(ranks, LOW_MIDDLE_HIGH, axis=0, method="inverted_cdf").astype(int)
+    low, median, high = quantiles
     place = pd.Series(median).rank(method="min").to_numpy(int)
     return {
         "score_rank": place,
@@ -130,8 +130,8 @@ def _sums_over_missing(
     of_items = (posterior.draws(name)[::thin][:, columns] for name in posterior.parameters[1:])
     draws = (posterior.theta[::thin][:, rows], weights[:, columns], *of_items)
     draws = tuple(x.astype(kind or x.dtype) for x in draws)
-    found = _cumulants(posterior.link, typical_trials(posterior), missing, draws)
-    first, weighted, variance, third = (np.asarray(x, np.float64) for x in found)
+    sums = _cumulants(posterior.link, typical_trials(posterior), missing, draws)
+    first, weighted, variance, third = (np.asarray(x, np.float64) for x in sums)
     return _Missing(first, np.maximum(variance, 0), third, weighted)
 
 

@@ -128,8 +128,8 @@ class Detectable:
         size = f"{100 * self.score:.1f} points of expected score"
         if not shown_score(self.answers, 0).endswith("%"):
             assert self.answers is not None
-            own = self.answers.value(self.score) - self.answers.value(0)
-            size = f"{own:.2g} of the expected {score_name(self.answers)}"
+            amount = self.answers.value(self.score) - self.answers.value(0)
+            size = f"{amount:.2g} of the expected {score_name(self.answers)}"
         return (
             f"Mid-table differences of {self.ability:.2f} in ability, or {size}, are detected "
             f"with {_POWER:.0%} power."
@@ -174,9 +174,9 @@ def separate(posterior: Posterior, one: str, other: str) -> Separation:
     pair = posterior.reported.theta[:, rows]
     if pair[:, 0].mean() < pair[:, 1].mean():
         rows, pair = rows[::-1], pair[:, ::-1]
-    own, added = (x[rows] for x in subject_information(posterior))
+    information, added = (x[rows] for x in subject_information(posterior))
     names = subjects[rows[0]], subjects[rows[1]]
-    return _separation(names, differences(posterior, "theta", *rows), own, added)
+    return _separation(names, differences(posterior, "theta", *rows), information, added)
 
 
 def _nearest(name: str, names: Sequence[str]) -> str:
@@ -191,15 +191,15 @@ def separate_neighbours(posterior: Posterior, ranking: Ranking) -> pd.DataFrame:
     One row per pair of neighbours, best first, with the attributes of `Separation`.
     """
     subjects = posterior.subjects
-    place = {name: k for k, name in enumerate(subjects)}
-    order = np.array([place[name] for name in by_ability(ranking.summary)["subject"]])
-    (own, added), sound = subject_information(posterior), posterior.verdict.sound
+    positions = {name: k for k, name in enumerate(subjects)}
+    order = np.array([positions[name] for name in by_ability(ranking.summary)["subject"]])
+    (information, added), sound = subject_information(posterior), posterior.verdict.sound
     theta = np.ascontiguousarray(np.moveaxis(posterior.reported["theta"], -1, 0))
     rows = (
         _separation(
             (subjects[pair[0]], subjects[pair[1]]),
             Differences(theta[pair[0]] - theta[pair[1]], sound),
-            own[pair],
+            information[pair],
             added[pair],
         )
         for pair in np.stack([order[:-1], order[1:]], 1)
@@ -246,14 +246,14 @@ def amount_needed(
     if not apart.sound:
         return nan
     draws = apart.draws
-    wanted = (float(draws.mean()) / float(ndtri(SURE))) ** 2 / float(draws.var())
-    if wanted >= 1:
+    target = (float(draws.mean()) / float(ndtri(SURE))) ** 2 / float(draws.var())
+    if target >= 1:
         return 0.0
-    if remaining(most) > wanted:
+    if remaining(most) > target:
         return inf
     from scipy.optimize import brentq
 
-    return float(ceil(brentq(lambda more: remaining(more) - wanted, 0, most, xtol=0.5)))
+    return float(ceil(brentq(lambda more: remaining(more) - target, 0, most, xtol=0.5)))
 
 
 def subject_information(
@@ -262,8 +262,8 @@ def subject_information(
     """Return the information on each subject, and what one more answer like these would add."""
     most = max(4, min(_DRAWS, _MOST_CELLS // posterior.trials.size))
     draws = tuple(posterior.draws(name, most) for name in posterior.parameters)
-    own, added = _information_of(posterior.link, posterior.trials, draws)
-    return np.asarray(own, np.float64), np.asarray(added, np.float64)
+    information, added = _information_of(posterior.link, posterior.trials, draws)
+    return np.asarray(information, np.float64), np.asarray(added, np.float64)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -272,11 +272,11 @@ def _information_of(
 ) -> tuple[Float[Array, " subject"], Float[Array, " subject"]]:
     def of_draw(draw: tuple[Array, ...]) -> tuple[Array, Array]:
         theta, *parameters = draw
-        own = partial(item_information, theta[:, None], *parameters, link=link)
-        return own(trials=trials).sum(1), own().mean(1)
+        information = partial(item_information, theta[:, None], *parameters, link=link)
+        return information(trials=trials).sum(1), information().mean(1)
 
-    own, added = jax.lax.map(of_draw, draws)
-    return own.mean(0), added.mean(0)
+    information, added = jax.lax.map(of_draw, draws)
+    return information.mean(0), added.mean(0)
 
 
 def _expected_share(posterior: Posterior, at: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -60,10 +60,10 @@ class Evidence:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the evidence, JSON-ready."""
-        found = {
+        strengths = {
             f"evidence_{claim.replace(' ', '_')}": self.strength(claim) for claim in self.CLAIMS
         }
-        return {"looks": self.looks, "new_questions": self.new, **found}
+        return {"looks": self.looks, "new_questions": self.new, **strengths}
 
     def save(self, path: Path) -> None:
         """Write the state from which the next look continues."""
@@ -111,7 +111,7 @@ def look_again(before: Evidence, pairs: Pairs) -> Evidence:
         claim: max(before.peak[claim], float(logsumexp(capital[claim]) - np.log(len(stakes))))
         for claim in gains
     }
-    names = [name for name, own in zip(pairs.items, used, strict=True) if own]
+    names = [name for name, is_used in zip(pairs.items, used, strict=True) if is_used]
     seen = before.seen | dict(zip(names, now[used].tolist(), strict=True))
     looks, n_new = before.looks + 1, int(used.sum())
     return replace(before, looks=looks, log_capital=capital, peak=peak, seen=seen, new=n_new)

@@ -86,7 +86,7 @@ class AverageRule:
         """What lies outside the ranges in which the failure surface was fitted, in words."""
         trials = "1 trial" if self.trials == 1 else f"{self.trials:,.4g} trials"
         gap = "an unknown D" if np.isnan(self.difficulty_gap) else f"D = {self.difficulty_gap:.1f}"
-        own = (
+        facts = (
             (self.n_subjects, f"{self.n_subjects:,} subjects"),
             (self.n_items, f"{self.n_items:,} items"),
             (self.trials, f"{trials} per cell"),
@@ -95,7 +95,7 @@ class AverageRule:
         )
         return [
             words
-            for (low, high), (value, words) in zip(STUDIED.values(), own, strict=True)
+            for (low, high), (value, words) in zip(STUDIED.values(), facts, strict=True)
             if not low - _ROUNDING <= value <= high + _ROUNDING
         ]
 
@@ -196,8 +196,8 @@ class AverageCheck(AverageRule):
 
     def to_text(self) -> str:
         """Return the check in words."""
-        told = self.n_misplaced and self.one_ability and self.sound
-        worst = f"{self.most_misplaced} " if told else ""
+        misplaced = self.n_misplaced and self.one_ability and self.sound
+        worst = f"{self.most_misplaced} " if misplaced else ""
         return f"{self.found}: {self.figures}. {worst}{self._outlook()}"
 
 
@@ -257,5 +257,5 @@ def difficulty_gap(b: NDArray[np.floating], a: NDArray[np.floating]) -> float:
     >>> difficulty_gap(np.array([-1.0, 80.0, 0.5]), np.array([1.0, 0.01, 2.0]))
     1.5
     """
-    known = b[np.isfinite(b) & (np.abs(a) >= HARDLY_DISCRIMINATES)]
-    return float(np.ptp(known)) if len(known) else float("nan")
+    difficulties = b[np.isfinite(b) & (np.abs(a) >= HARDLY_DISCRIMINATES)]
+    return float(np.ptp(difficulties)) if len(difficulties) else float("nan")

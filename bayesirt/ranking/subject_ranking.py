@@ -85,8 +85,8 @@ class Ranking:
         """The summary with mean and expected scores in the scores' own unit."""
         if self.answers is None:
             return self.summary
-        own = self.summary.filter(regex=r"^(accuracy|(expected|population)_score(_low|_high)?)$")
-        return self.summary.assign(**{name: self.answers.value(x) for name, x in own.items()})
+        scores = self.summary.filter(regex=r"^(accuracy|(expected|population)_score(_low|_high)?)$")
+        return self.summary.assign(**{name: self.answers.value(x) for name, x in scores.items()})
 
     def __repr__(self) -> str:
         if self.warnings:
@@ -110,7 +110,7 @@ class Ranking:
 
     def to_html(self) -> str:
         """Return the ranking as an HTML table with every name escaped, warnings first."""
-        warnings = "".join(f"<p><strong>{escape(said)}</strong></p>" for said in self.warnings)
+        warnings = "".join(f"<p><strong>{escape(text)}</strong></p>" for text in self.warnings)
         return warnings + str(self.summary.to_html(index=False, escape=True))
 
 
@@ -280,8 +280,8 @@ def _scores(
 
     draws = ScoreDraws(*(x[:, order] for x in draw_scores(posterior, key=key_of(posterior))))
     _, low, high = mean_and_ends("", draws.realised).values()
-    known = np.ptp(draws.expected, axis=0) == 0
-    mean = np.where(known, draws.expected[0], draws.expected.mean(0))
+    constant = np.ptp(draws.expected, axis=0) == 0
+    mean = np.where(constant, draws.expected[0], draws.expected.mean(0))
     return {
         "expected_score": mean,
         "expected_score_low": np.minimum(low, mean),
@@ -359,10 +359,10 @@ def ranks_of_draws(theta: NDArray[np.floating]) -> NDArray[np.int32]:
 def _rank_probabilities(ranks: NDArray[np.int32]) -> NDArray[np.float64]:
     """Return P(subject has rank r), with one large array rather than three."""
     samples, n = ranks.shape
-    found = np.empty((n, n))
-    for row, own in zip(found, np.ascontiguousarray(ranks.T), strict=True):
-        np.divide(np.bincount(own - 1, minlength=n), samples, out=row)
-    return found
+    probabilities = np.empty((n, n))
+    for row, subject_ranks in zip(probabilities, np.ascontiguousarray(ranks.T), strict=True):
+        np.divide(np.bincount(subject_ranks - 1, minlength=n), samples, out=row)
+    return probabilities
 
 
 def tiers(sure: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -71,10 +71,10 @@ class TopicRankings:
         if self.gains["topic"].nunique() == 2:  # a loss in one is a gain in the other
             sure = sure[sure["certain"] == GAINS]
         order = sure["gain"].abs().sort_values(ascending=False, kind="stable").index
-        said = [_in_words(row) for row in sure.loc[order[:_MOST_NAMED]].to_dict("records")]
-        more = len(sure) - len(said)
+        clauses = [_in_words(row) for row in sure.loc[order[:_MOST_NAMED]].to_dict("records")]
+        more = len(sure) - len(clauses)
         rest = f"; and {more:,} more" if more else ""
-        return f"Certain (simultaneous 90% over topics and subjects): {'; '.join(said)}{rest}."
+        return f"Certain (simultaneous 90% over topics and subjects): {'; '.join(clauses)}{rest}."
 
     def _undecided(self) -> list[str]:
         """Return a sentence for topics whose items tell nobody apart."""
@@ -82,8 +82,8 @@ class TopicRankings:
         if not flat:
             return []
         named = [f"{one_line(x, 40)} ({counted(self.n_items[x], 'item')})" for x in flat]
-        said = first_few(named, _MOST_NAMED)
-        return [f"Too few items to tell anybody from the leader: {said}."]
+        topics = first_few(named, _MOST_NAMED)
+        return [f"Too few items to tell anybody from the leader: {topics}."]
 
 
 def _in_words(row: Mapping[str, object]) -> str:
@@ -113,33 +113,33 @@ def gains_by_topic(
     if len(common) < 2:
         return pd.DataFrame(columns=list(_GAIN_COLUMNS))
     n_draws = min(_MOST_DRAWS, *(len(draws) for draws in theta.values()))
-    own = {}
+    abilities = {}
     for topic, draws in theta.items():
-        place = {name: k for k, name in enumerate(subjects[topic])}
+        positions = {name: k for k, name in enumerate(subjects[topic])}
         rows = np.linspace(0, len(draws) - 1, n_draws).astype(int)
-        chosen = draws[rows][:, [place[name] for name in common]]
-        own[topic] = standardised({"theta": chosen})["theta"]
-    total, others = sum(own.values()), len(own) - 1
+        chosen = draws[rows][:, [positions[name] for name in common]]
+        abilities[topic] = standardised({"theta": chosen})["theta"]
+    total, others = sum(abilities.values()), len(abilities) - 1
     tables, farthest = [], np.zeros(n_draws)
-    for topic, here in own.items():
-        elsewhere = (total - here) / others
-        gain = here - elsewhere
+    for topic, ability in abilities.items():
+        elsewhere = (total - ability) / others
+        gain = ability - elsewhere
         mean, sd = gain.mean(0), np.maximum(gain.std(0, ddof=1), _TINY)
         farthest = np.maximum(farthest, np.abs((gain - mean) / sd).max(1))
         columns = {
             "topic": topic, "subject": common, **mean_and_ends("gain", gain),
-            **_ranks("rank_there", here), **_ranks("rank_elsewhere", elsewhere),
+            **_ranks("rank_there", ability), **_ranks("rank_elsewhere", elsewhere),
             "certain": np.abs(mean / sd),
         }  # fmt: skip
         tables.append(pd.DataFrame(columns))
     table = pd.concat(tables, ignore_index=True)
     sure = table["certain"] > np.quantile(farthest, LEVEL)
-    said = np.where(table["gain"] > 0, GAINS, LOSES)
-    return table.assign(certain=np.where(sure, said, ""))
+    labels = np.where(table["gain"] > 0, GAINS, LOSES)
+    return table.assign(certain=np.where(sure, labels, ""))
 
 
 def _ranks(name: str, theta: NDArray[np.floating]) -> dict[str, NDArray[np.int64]]:
-    found = np.quantile(ranks_of_draws(theta), [0.5, *TAILS], axis=0, method="inverted_cdf").astype(
+    ranks = np.quantile(ranks_of_draws(theta), [0.5, *TAILS], axis=0, method="inverted_cdf").astype(
         int
     )
-    return dict(zip((name, f"{name}_low", f"{name}_high"), found, strict=True))
+    return dict(zip((name, f"{name}_low", f"{name}_high"), ranks, strict=True))
