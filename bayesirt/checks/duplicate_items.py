@@ -35,8 +35,8 @@ def identical_items(
     """Return for each item the first one with the same answers and the same missing cells."""
     columns = np.concatenate([successes, trials]).T
     _, first, group = np.unique(columns, axis=0, return_index=True, return_inverse=True)
-    found: NDArray[np.intp] = first[group.ravel()]
-    return found
+    originals: NDArray[np.intp] = first[group.ravel()]
+    return originals
 
 
 def agreement(posterior: Posterior, first: NDArray[np.intp], second: NDArray[np.intp]) -> Agreement:
@@ -55,8 +55,8 @@ def agreement(posterior: Posterior, first: NDArray[np.intp], second: NDArray[np.
     draws = thinned(posterior, min(_MOST_DRAWS, _CELL_DRAWS / max(both.size, 1)))
     counts = jnp.asarray(np.where(both, n[:, first], 0))
     places = jnp.asarray(first), jnp.asarray(second)
-    found = _agreement(posterior.link, int(n.max()), counts, draws, places)
-    log_all, expected = (np.asarray(x, np.float64) for x in found)
+    values = _agreement(posterior.link, int(n.max()), counts, draws, places)
+    log_all, expected = (np.asarray(x, np.float64) for x in values)
     with np.errstate(invalid="ignore"):
         return Agreement(log_all, expected / common, alike / common)
 
@@ -80,7 +80,8 @@ def _agreement(
         def add(y: Array, total: Array) -> Array:
             wrong = jnp.maximum(trials - y, 0)
             log_p = 2 * ways(y) + sum(
-                own(eta, y, y + wrong).log_likelihood for own, eta in zip(terms, etas, strict=True)
+                term(eta, y, y + wrong).log_likelihood
+                for term, eta in zip(terms, etas, strict=True)
             )
             return jnp.logaddexp(total, jnp.where(y <= trials, log_p, -jnp.inf))
 

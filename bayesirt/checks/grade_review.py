@@ -44,14 +44,14 @@ def grades_by_item(posterior: Posterior, *, q: float) -> pd.DataFrame:
     p = np.where(never, (1 - shares) ** counts.sum(1, keepdims=True), 1.0)
     sure = adjusted(p.ravel()).reshape(p.shape) <= q
     nowhere = nowhere_probable(posterior)
-    own = np.where(_idle(nowhere), 0, nowhere)
+    p_merged = np.where(_idle(nowhere), 0, nowhere)
     return pd.DataFrame(
         {
             "never_given": _named(labels, never),
             "p_unused": p.min(1),
             "unused": sure.any(1),
-            "merged_grades": _named(labels, own > _LIKELY),
-            "p_merged": own.max(1),
+            "merged_grades": _named(labels, p_merged > _LIKELY),
+            "p_merged": p_merged.max(1),
         }
     )
 
@@ -88,8 +88,8 @@ def _share_nowhere(draws: Draw) -> Float[Array, "item grade"]:
 
 def _idle(nowhere: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Return the grades that are nowhere the most probable on most items."""
-    found: NDArray[np.bool_] = (nowhere > _LIKELY).mean(0) > _LIKELY
-    return found
+    idle: NDArray[np.bool_] = (nowhere > _LIKELY).mean(0) > _LIKELY
+    return idle
 
 
 def _named(labels: NDArray[np.object_], chosen: NDArray[np.bool_]) -> list[str]:

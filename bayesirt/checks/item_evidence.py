@@ -49,12 +49,12 @@ def duplicate_columns(posterior: Posterior, *, q: float) -> pd.DataFrame:
     first = identical_items(posterior.successes, posterior.trials)
     again = np.flatnonzero(first != np.arange(n_items))
     names = np.asarray(posterior.items, object)
-    of, p = np.full(n_items, "", object), np.full(n_items, np.nan)
+    originals, p = np.full(n_items, "", object), np.full(n_items, np.nan)
     if len(again):
-        of[again] = names[first[again]]
+        originals[again] = names[first[again]]
         p[again] = np.exp(agreement(posterior, first[again], again).log_all)
     duplicated = p * (n_items * (n_items - 1) / 2) <= q
-    return pd.DataFrame({"duplicate_of": of, "p_chance": p, "duplicated": duplicated})
+    return pd.DataFrame({"duplicate_of": originals, "p_chance": p, "duplicated": duplicated})
 
 
 def near_duplicates(posterior: Posterior, dependence: LocalDependence | None) -> pd.DataFrame:
@@ -79,12 +79,12 @@ def near_duplicates(posterior: Posterior, dependence: LocalDependence | None) ->
     turned = near.rename(columns={"item_1": "item_2", "item_2": "item_1"})
     both = pd.concat([near, turned]).sort_values("q3", ascending=False, kind="stable")
     best = both.drop_duplicates("item_1")
-    place = pd.Index(posterior.items)
-    own, other = (place.get_indexer(best[name]) for name in ("item_1", "item_2"))
-    found = agreement(posterior, own, other)
-    columns = best["item_2"], best["q3"], found.observed, found.share
+    index = pd.Index(posterior.items)
+    one, other = (index.get_indexer(best[name]) for name in ("item_1", "item_2"))
+    agreements = agreement(posterior, one, other)
+    columns = best["item_2"], best["q3"], agreements.observed, agreements.share
     for name, values in zip(table.columns, columns, strict=True):
-        table.loc[own, name] = np.asarray(values)
+        table.loc[one, name] = np.asarray(values)
     return table
 
 
@@ -94,12 +94,12 @@ def in_words(table: pd.DataFrame, a_min: float, *, binary: bool = True) -> list[
 
 
 def _of_item(row: dict[str, Any], a_min: float, binary: bool) -> str:
-    known = row["best_quarter"] == row["best_quarter"]
+    has_quarters = row["best_quarter"] == row["best_quarter"]
     right, of, got = ("right for", "of", " got it right,")
     if not binary:
         right, of, got = "mean score", "of the full score in", ","
     parts = [f"asked of {row['n_subjects']:,} subjects, {right} {row['accuracy']:.0%}"]
-    if known:
+    if has_quarters:
         parts = [
             f"asked of {row['n_subjects']:,} subjects: {row['best_quarter']:.0%} {of} the top "
             f"quarter (ranked on the other items){got} {row['weakest_quarter']:.0%} {of} the "
@@ -143,10 +143,10 @@ def _of_grades(row: dict[str, Any]) -> list[str]:
     """Return the unused and merged grades of an item that is listed for them."""
     parts = []
     if row.get("unused"):
-        which = str(row["never_given"]).replace(", ", " or ")
-        parts.append(f"never graded {which} (by chance: {row['p_unused']:.1g})")
+        grades = str(row["never_given"]).replace(", ", " or ")
+        parts.append(f"never graded {grades} (by chance: {row['p_unused']:.1g})")
     if row.get("merged"):
-        which = str(row["merged_grades"]).replace(", ", " or ")
+        grades = str(row["merged_grades"]).replace(", ", " or ")
         surely = in_percent(row["p_merged"])
-        parts.append(f"at no ability is grade {which} the most probable (probability {surely})")
+        parts.append(f"at no ability is grade {grades} the most probable (probability {surely})")
     return parts

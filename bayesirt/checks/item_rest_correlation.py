@@ -54,8 +54,8 @@ def _of_block(
     n = seen.sum(0)
     share = np.where(seen, successes / np.maximum(trials, 1), 0)
     others = np.maximum(total[:, None] - trials, 1)
-    own = successes - trials * accuracy[: trials.shape[1]]
-    rest = np.where(seen, (ahead[:, None] - own) / others, 0).round(_DIGITS)
+    excess = successes - trials * accuracy[: trials.shape[1]]
+    rest = np.where(seen, (ahead[:, None] - excess) / others, 0).round(_DIGITS)
     with np.errstate(divide="ignore", invalid="ignore"):
         x, y = (_standard(values, seen, n) for values in (share, rest))
         correlation = (x * y).sum(0) / n
@@ -93,12 +93,12 @@ def _ends(
     ordered = np.sort(np.where(trials > 0, rest, np.inf), axis=0)
     last = np.maximum(n - 1, 0)
     low, high = (
-        np.take_along_axis(ordered, place[None], 0)
-        for place in (
+        np.take_along_axis(ordered, position[None], 0)
+        for position in (
             np.floor(_QUARTER * last).astype(np.intp),
             np.ceil((1 - _QUARTER) * last).astype(np.intp),
         )
     )
     inside = (trials > 0) & (rest >= high), (trials > 0) & (rest <= low)
     with np.errstate(invalid="ignore"):
-        return [(successes * own).sum(0) / (trials * own).sum(0) for own in inside]
+        return [(successes * quarter).sum(0) / (trials * quarter).sum(0) for quarter in inside]

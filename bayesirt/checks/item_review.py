@@ -97,8 +97,8 @@ class ItemReview:
     def listed(self) -> pd.DataFrame:
         """Rows of all listed items, for authors, surest wrong keys first."""
         names = dict.fromkeys(name for reason in _REASONS for name in getattr(self, reason))
-        place = pd.Index(self.summary["item"]).get_indexer(pd.Index(names, dtype=object))
-        return self.summary.iloc[place]
+        rows = pd.Index(self.summary["item"]).get_indexer(pd.Index(names, dtype=object))
+        return self.summary.iloc[rows]
 
     def __repr__(self) -> str:
         return f"<ItemReview: {self.to_text()}>"
@@ -109,7 +109,7 @@ class ItemReview:
         n = len(self.summary)
         against = [name for name in self.miskeyed if name not in set(self.flipped)]
         worse, ends, none = self._words()
-        said = (
+        findings = (
             (worse, self.flipped, bound),
             ("Answered worse by those who do better on the other items, so look at the "
              f"{self._look_at}", against, bound + self._without_signs()),
@@ -124,16 +124,16 @@ class ItemReview:
             ("A grade in the middle is nowhere the most probable, as its two thresholds nearly "
              "coincide, so look at what sets it apart", self.merged, bound),
         )  # fmt: skip
-        found = [
-            f"{what}: {len(names)} of {n} items ({_some(names)}); {end}."
-            for what, names, end in said
+        sentences = [
+            f"{clause}: {len(names)} of {n} items ({_some(names)}); {end}."
+            for clause, names, end in findings
             if names
         ]
         nothing = (
             f"None of {n} items is clearly mis-keyed, duplicated, {none} or uninformative "
             f"(discrimination below {self.a_min:g})."
         )
-        return " ".join(filter(None, [*(found or [nothing]), self._of_scale()]))
+        return " ".join(filter(None, [*(sentences or [nothing]), self._of_scale()]))
 
     @property
     def _look_at(self) -> str:
@@ -159,11 +159,11 @@ class ItemReview:
         """Return a sentence on grades that are nowhere the most probable on most items."""
         if not self.idle:
             return ""
-        which = f"grade {self.idle[0]} is" if len(self.idle) == 1 else (
+        grades = f"grade {self.idle[0]} is" if len(self.idle) == 1 else (
             f"grades {', '.join(self.idle[:-1])} and {self.idle[-1]} are"
         )  # fmt: skip
         return (
-            f"On most items {which} nowhere the most probable: the scale is finer than the "
+            f"On most items {grades} nowhere the most probable: the scale is finer than the "
             f"differences between subjects, which does no harm."
         )
 
@@ -262,10 +262,10 @@ def review_items(
             "flipped": _listed(p_negative, q),
         }
     )
-    rest = rest_correlations(posterior.successes, posterior.trials)
-    rest["miskeyed"] = adjusted(rest["p_rest"].to_numpy()) <= q
+    correlations = rest_correlations(posterior.successes, posterior.trials)
+    correlations["miskeyed"] = adjusted(correlations["p_rest"].to_numpy()) <= q
     p_saturated, expected = saturation_probability(posterior)
-    table = table.join(rest).assign(
+    table = table.join(correlations).assign(
         expected=expected, p_saturated=p_saturated, saturated=_listed(p_saturated, q)
     )
     table = table.join(duplicate_columns(posterior, q=q)).join(

@@ -39,8 +39,8 @@ def _few_grades(posterior: Posterior) -> list[str]:
     columns = zip(posterior.successes.T, posterior.trials.T > 0, strict=True)
     used = [np.unique(grades[seen]) for grades, seen in columns]
     return [
-        f"only {', '.join(answers.labels[k] for k in own)}"
-        if 1 < len(own) < len(answers.labels) / 2
+        f"only {', '.join(answers.labels[k] for k in codes)}"
+        if 1 < len(codes) < len(answers.labels) / 2
         else ""
-        for own in used
+        for codes in used
     ]

@@ -42,13 +42,13 @@ class Comparison:
     def to_text(self) -> str:
         """Return the comparison in words."""
         moved = int((self.subjects["rank_point"] != self.subjects["rank_posterior"]).sum())
-        apart = int(self.subjects["disagrees"].sum())
+        subjects = int(self.subjects["disagrees"].sum())
         items = int(self.items["disagrees"].sum())
         worst = self.subjects.loc[self.subjects["shrinkage"].abs().idxmax()]
         return (
             f"Point estimate and posterior order subjects with a rank correlation of "
             f"{self.rank_correlation:.3f}; "
-            f"{moved} of {len(self.subjects)} ranks differ, {apart} subjects and {items} items "
+            f"{moved} of {len(self.subjects)} ranks differ, {subjects} subjects and {items} items "
             f"differ by more than one posterior sd. Farthest: {one_line(worst['subject'])} "
             f"({worst['shrinkage']:+.1f} sd{'; ' if worst['reason'] else ''}{worst['reason']})."
         )

@@ -50,10 +50,10 @@ class PredictionGain:
 
     def numbers(self) -> str:
         """Return the gain with its standard error, and a warning if it is rough."""
-        said = f"ELPD {self.elpd:+,.0f} ± {self.se:,.0f}"
+        text = f"ELPD {self.elpd:+,.0f} ± {self.se:,.0f}"
         if self.n_bad > _FEW * self.n_cells:
-            said += f"; rough, as {self.n_bad:,} of {self.n_cells:,} answers are too influential"
-        return said
+            text += f"; rough, as {self.n_bad:,} of {self.n_cells:,} answers are too influential"
+        return text
 
     def between(self, model: str, other: str) -> str:
         """Return a sentence on which of two models predicts better."""
@@ -137,10 +137,10 @@ def compare_models(
     if n_all > most_cells:
         chosen = np.random.default_rng(seed).choice(n_all, most_cells, replace=False)
         cells = cells.take(np.sort(chosen))
-    (own, bad), (without, bad_without) = (
+    (elpd, bad), (without, bad_without) = (
         pointwise_elpd(cells, fit, most_draws) for fit in (posterior, other)
     )
-    gains = own - without
+    gains = elpd - without
     return PredictionGain(
         n_all * float(gains.mean()),
         n_all / len(gains) * _error_of_sum(gains, cells),
@@ -154,13 +154,13 @@ def pointwise_elpd(
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return each cell's leave-one-out log density, and whether that is unreliable."""
     n_all = len(posterior.theta)
-    kept = np.linspace(0, n_all - 1, min(most_draws, n_all)).round().astype(int)
+    rows = np.linspace(0, n_all - 1, min(most_draws, n_all)).round().astype(int)
     sites = [name for name in (*_SITES, *posterior.further) if name in posterior.dataset]
-    draws = {name: jnp.asarray(posterior.draws(name)[kept]) for name in sites}
+    draws = {name: jnp.asarray(posterior.draws(name)[rows]) for name in sites}
     parts = np.array_split(np.arange(len(cells.subject)), -(-len(cells.subject) // _AT_ONCE))
-    found = [_leave_out(log_densities(draws, cells.take(p), link=posterior.link)) for p in parts]
-    elpd, k = (np.concatenate(values) for values in zip(*found, strict=True))
-    return elpd, ~(k <= min(1 - 1 / np.log10(len(kept)), 0.7))
+    results = [_leave_out(log_densities(draws, cells.take(p), link=posterior.link)) for p in parts]
+    elpd, k = (np.concatenate(values) for values in zip(*results, strict=True))
+    return elpd, ~(k <= min(1 - 1 / np.log10(len(rows)), 0.7))
 
 
 @partial(jax.jit, static_argnames="link")
@@ -192,9 +192,9 @@ def _leave_out(log_density: Any) -> tuple[NDArray[np.float64], NDArray[np.float6
 
 
 def _error_of_sum(gains: NDArray[np.float64], cells: Cells) -> float:
-    away = gains - gains.mean()
+    gaps = gains - gains.mean()
     by_subject, by_item = (
-        (np.bincount(np.asarray(groups), away) ** 2).sum() for groups in (cells.subject, cells.item)
+        (np.bincount(np.asarray(groups), gaps) ** 2).sum() for groups in (cells.subject, cells.item)
     )
-    independent = (away**2).sum()
+    independent = (gaps**2).sum()
     return float(np.sqrt(max(independent, by_subject + by_item - independent)))

@@ -39,14 +39,14 @@ def run_correlation(responses: Responses, point: PointEstimate) -> RunCorrelatio
     if responses.cells.totals(0).trials.sum() <= responses.n_observed:
         return RunCorrelation(0.0, np.inf)
     theta, a, d = (np.nan_to_num(point[name]) for name in ("theta", "a", "d"))
-    found = []
+    terms = []
     for part in responses.cells.parts():
         several = part.trials > 1
         subject, item, y, n = (column[several] for column in part)
         p = expit(theta[subject] * a[item] + d[item])
         y, n = y.astype(float), n.astype(float)
-        found.append(((y - n * p) ** 2 - n * p * (1 - p), n * (n - 1) * p * (1 - p)))
-    beyond, pairs = (np.concatenate(column) for column in zip(*found, strict=True))
+        terms.append(((y - n * p) ** 2 - n * p * (1 - p), n * (n - 1) * p * (1 - p)))
+    beyond, pairs = (np.concatenate(column) for column in zip(*terms, strict=True))
     total = max(pairs.sum(), np.finfo(float).tiny)
     rho = float(beyond.sum() / total)
     return RunCorrelation(rho, float(np.sqrt(np.sum((beyond - rho * pairs) ** 2)) / total))

@@ -26,16 +26,16 @@ class WrongLengths:
     def to_text(self) -> str:
         """Return how long wrong answers are, and whether modelling that predicts better."""
         low, median, high = self.factor
-        said = (
+        text = (
             f"Wrong answers are {median:.2f} times as long as right ones (90%: {low:.2f} to "
             f"{high:.2f})"
         )
-        said += (
+        text += (
             ", but modelling that fits worse",
             ", and whether modelling that fits better is uncertain",
             ", and modelling that fits better",
         )[self.prediction.surely + 1]
-        return f"{said}: {self.prediction.numbers()}."
+        return f"{text}: {self.prediction.numbers()}."
 
 
 def compare_wrong_lengths(

@@ -90,5 +90,5 @@ def _bins(
 
 
 def _rising(shares: NDArray[np.float64], n: pd.Series) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = isotonic_regression(shares, weights=n).x
-    return found
+    fitted: NDArray[np.float64] = isotonic_regression(shares, weights=n).x
+    return fitted

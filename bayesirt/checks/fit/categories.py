@@ -46,8 +46,8 @@ def category_fit(posterior: Posterior, *, q: float = 0.1) -> pd.DataFrame | None
     most = min(_MOST_DRAWS, _CELL_DRAWS / posterior.trials.size)
     draws, counts = thinned(posterior, most), counts_of(posterior)
     seen = np.asarray(posterior.trials) > 0
-    found = _over_draws(posterior.link, counts, draws)
-    z, variance, expected, observed = (np.asarray(x, np.float64) for x in found)
+    statistics = _over_draws(posterior.link, counts, draws)
+    z, variance, expected, observed = (np.asarray(x, np.float64) for x in statistics)
     p = np.where(variance >= LEAST_VARIANCE, 2 * ndtr(-np.abs(z)), np.nan)
     tested = np.isfinite(p)
     least = np.where(tested, p, 2).min(0) * tested.sum(0)
@@ -71,9 +71,9 @@ def categories_in_words(table: pd.DataFrame | None, scale: Scale | None) -> str:
         return ""
     of_items = table.groupby("item", sort=False)["misfits"].first()
     worst = table.loc[table.loc[table["misfits"], "p"].idxmin()]
-    what = "grades occur" if scale.kind == "graded" else f"scores of 0 or {scale.full:g} occur"
+    clause = "grades occur" if scale.kind == "graded" else f"scores of 0 or {scale.full:g} occur"
     return (
-        f"On {of_items.sum():,} of {len(of_items):,} items {what} more or less often than the "
+        f"On {of_items.sum():,} of {len(of_items):,} items {clause} more or less often than the "
         f"model expects, most clearly on {one_line(str(worst['item']), 60)}: {worst['grade']} in "
         f"{worst['observed']:.0%} of answers, {worst['expected']:.0%} expected."
     )
@@ -110,6 +110,6 @@ def _over_draws(link: str, counts: Counts, draws: Draw) -> tuple[Float[Array, "g
         return z, variance, expected, 1.0 * observed
 
     sums, others = over_draws(at_draw, draws)
-    left = 1 - sums.variance(n_draws) * (1 - 1 / n_draws)
-    z = sums.z / n_draws / jnp.sqrt(jnp.maximum(left, LEAST_SHARE))
+    share = 1 - sums.variance(n_draws) * (1 - 1 / n_draws)
+    z = sums.z / n_draws / jnp.sqrt(jnp.maximum(share, LEAST_SHARE))
     return z, *others

@@ -32,12 +32,12 @@ class Direction(NamedTuple):
 
     def to_text(self) -> str:
         """Return a clause on what does not point one way; empty if everything does."""
-        said = []
+        parts = []
         if self.negative > _MOST_NEGATIVE:
-            said.append(f"about {self.negative:.0%} of the items run against the others")
+            parts.append(f"about {self.negative:.0%} of the items run against the others")
         if self.agreement < _LEAST_AGREEMENT:
-            said.append(f"ability and accuracy correlate at only {self.agreement:.2f} (Spearman)")
-        return " and ".join(said)
+            parts.append(f"ability and accuracy correlate at only {self.agreement:.2f} (Spearman)")
+        return " and ".join(parts)
 
 
 UNKNOWN = Direction(float("nan"), float("nan"))

@@ -83,15 +83,15 @@ class FitCheck:
     def to_text(self) -> str:
         """Return the conclusion in a few sentences."""
         skewed = self.totals.to_text() if self.totals.p_subjects < 1 - LEVEL else ""
-        found = self.in_short(), self.held_out.details(), self.dependence.to_text()
-        rest = (
+        findings = self.in_short(), self.held_out.details(), self.dependence.to_text()
+        details = (
             self._of_rows(),
             categories_in_words(self.categories, self.answers),
             skewed,
             self.calibration.to_text(),
             self.part,
         )
-        return " ".join(filter(None, [*found, *rest]))
+        return " ".join(filter(None, [*findings, *details]))
 
     def in_short(self) -> str:
         """Return a sentence on whether one ability explains the answers."""

@@ -159,7 +159,7 @@ def predict_held_out(responses: Responses, *, key: Array, progress: bool = False
     predicted = np.zeros(whole.shape)
     one = DenseLayout(*(host(np.ones(whole.shape), np.int8) for _ in whole))
     folds = list(held_out_folds(responses, whole, _FOLDS, fold_key))
-    done, steps = 0, _FOLDS * len(_FITS)
+    n_done, steps = 0, _FOLDS * len(_FITS)
     with progress_bar("Held-out fits") as show:
         for kept, held in folds:
             scores[0] += _alone(kept, held)
@@ -169,9 +169,9 @@ def predict_held_out(responses: Responses, *, key: Array, progress: bool = False
                 if row == _BASE:
                     chance = np.asarray(_CELL_LOG_SCORES(one, *fitted), np.float64)
                     predicted = np.where(held.trials > 0, np.exp(chance), predicted)
-                done += 1
+                n_done += 1
                 if progress and show is not None:
-                    show(done, steps)
+                    show(n_done, steps)
     n_subjects, n_items = responses.n_subjects, responses.n_items
     y, n = (np.asarray(x, np.int64) for x in responses.cells.matrices())
     table = _table(scores[:, :n_subjects, :n_items], n)
@@ -209,11 +209,11 @@ def clustered_error(gain: NDArray[np.floating], trials: NDArray[np.integer]) -> 
 def _alone(kept: DenseLayout, held: DenseLayout) -> NDArray[np.float64]:
     """Return log scores of items' proportions correct, with a right and a wrong answer added."""
     y, n = (np.asarray(x).sum(0, dtype=np.int64) for x in kept)
-    right, asked = (np.asarray(x, np.float64) for x in held)
+    right, trials = (np.asarray(x, np.float64) for x in held)
     p = (y + 1) / (n + 2)
-    log_ways = -np.log1p(asked) - betaln(asked - right + 1, right + 1)
-    found: NDArray[np.float64] = log_ways + xlogy(right, p) + xlog1py(asked - right, -p)
-    return found
+    log_ways = -np.log1p(trials) - betaln(trials - right + 1, right + 1)
+    scores: NDArray[np.float64] = log_ways + xlogy(right, p) + xlog1py(trials - right, -p)
+    return scores
 
 
 _FITS: tuple[Callable[..., tuple[Items, Beliefs]], ...] = (
@@ -235,8 +235,8 @@ def _part(responses: Responses, key: Array) -> Responses:
     drawn[0, host_random(of_subjects).permutation(n)[:n_kept]] = True
     drawn[1, host_random(of_items).permutation(m)[:m_kept]] = True
     subject, item, *_ = responses.cells.listed()
-    kept = drawn[0, subject] & drawn[1, item]
-    return responses.select(np.unique(subject[kept]), np.unique(item[kept]))
+    chosen = drawn[0, subject] & drawn[1, item]
+    return responses.select(np.unique(subject[chosen]), np.unique(item[chosen]))
 
 
 _CELL_LOG_SCORES: Any = jax.jit(cell_log_scores)

@@ -62,21 +62,21 @@ class LocalDependence:
         """Return the conclusion in one or two sentences."""
         if not self.n_tested:
             return "There are too few subjects to say whether pairs of items depend on each other."
-        of = f"{self.n_tested:,} testable pairs of items"
+        pairs = f"{self.n_tested:,} testable pairs of items"
         if not self.n_dependent:
-            return f"None of {of} is clearly dependent beyond one ability."
+            return f"None of {pairs} is clearly dependent beyond one ability."
         first = self.pairs.iloc[0]
         names = " with ".join(one_line(first[x], 30) for x in ("item_1", "item_2"))
-        told = (
-            f"{self.n_dependent:,} of {of} are dependent beyond one ability, most clearly "
+        sentence = (
+            f"{self.n_dependent:,} of {pairs} are dependent beyond one ability, most clearly "
             f"{names} (residual correlation {first['q3']:+.2f})."
         )
         if not self.shared:
-            return told
+            return sentence
         column = one_line(self.shared)
         return (
-            f"{told} They mostly share their {column}: rank with --group {column}, which accounts "
-            f"for that."
+            f"{sentence} They mostly share their {column}: rank with --group {column}, "
+            f"which accounts for that."
         )
 
     @property
@@ -133,13 +133,13 @@ def local_dependence(posterior: Posterior, *, q: float = 0.1) -> LocalDependence
     n, n_items = posterior.trials.shape
     most = min(_MOST_DRAWS, _WORK / ((3 * n + _OVERHEAD) * n_items**2))
     counts, draws = with_room(posterior, most)
-    found = _Search(posterior.link, counts, draws, posterior.item_groups).run()
-    n_tested, n_draws = int(found.bins.sum()), len(draws.theta)
-    left = 1 - found.variance / max(n_tested, 1) * (1 - 1 / n_draws)
-    scale = 1 / np.sqrt(max(left, LEAST_SHARE))
-    first, n_dependent = _first_bin(found.bins, scale, q)
-    table = _table(posterior, found, scale, counts, draws)
-    table["dependent"] = _bin(found.z[table.index]) >= first
+    pairs = _Search(posterior.link, counts, draws, posterior.item_groups).run()
+    n_tested, n_draws = int(pairs.bins.sum()), len(draws.theta)
+    share = 1 - pairs.variance / max(n_tested, 1) * (1 - 1 / n_draws)
+    scale = 1 / np.sqrt(max(share, LEAST_SHARE))
+    first, n_dependent = _first_bin(pairs.bins, scale, q)
+    table = _table(posterior, pairs, scale, counts, draws)
+    table["dependent"] = _bin(pairs.z[table.index]) >= first
     shared = _shared(posterior.item_facts, table[table["dependent"]])
     return LocalDependence(table.reset_index(drop=True), n_tested, n_dependent, q, shared)
 
@@ -149,15 +149,15 @@ def _shared(facts: pd.DataFrame, pairs: pd.DataFrame) -> str:
 
     Of several such columns, return the one that fewest pairs share.
     """
-    found = {}
+    shares = {}
     for column in facts.columns if len(pairs) >= _FEW_PAIRS else ():
         codes = pd.Series(pd.factorize(facts[column])[0], facts.index)
         sizes = np.bincount(codes)
         usual = (sizes * (sizes - 1)).sum() / (len(facts) * (len(facts) - 1))
         both = (codes[pairs[name]].to_numpy() for name in ("item_1", "item_2"))
         if np.equal(*both).mean() >= max(_MOSTLY, _TIMES * usual):
-            found[str(column)] = usual
-    return min(found, key=lambda name: found[name], default="")
+            shares[str(column)] = usual
+    return min(shares, key=lambda name: shares[name], default="")
 
 
 def _first_bin(bins: NDArray[np.int64], scale: float, q: float) -> tuple[int, int]:
@@ -204,13 +204,13 @@ def _correlations(
     both: NDArray[np.bool_],
 ) -> NDArray[np.float64]:
     """Return the correlations of two items' mean residuals, over subjects that answered both."""
-    items, place = np.unique([one, other], return_inverse=True)
+    items, positions = np.unique([one, other], return_inverse=True)
     if not len(items):
         return np.zeros(0)
     counts = Counts(*(x[:, items] for x in counts))
-    own = draws.of_items(lambda values: values[:, items])
-    excess = np.asarray(_mean_excess(link, counts, own), np.float64)[: len(both)]
-    sides = (np.where(both, excess[:, k], 0) for k in place.reshape(2, -1))
+    item_draws = draws.of_items(lambda values: values[:, items])
+    excess = np.asarray(_mean_excess(link, counts, item_draws), np.float64)[: len(both)]
+    sides = (np.where(both, excess[:, k], 0) for k in positions.reshape(2, -1))
     x, y = (np.where(both, e - e.sum(0) / both.sum(0), 0) for e in sides)
     return (x * y).sum(0) / np.sqrt((x**2).sum(0) * (y**2).sum(0))
 
@@ -249,7 +249,7 @@ class _Search(NamedTuple):
         n_items = self.counts.trials.shape[1]
         size = -(-n_items // -(-n_items // _BLOCK))  # equal blocks need little padding
         starts = range(0, n_items, size)
-        found = _Pairs(
+        pairs = _Pairs(
             np.zeros(0, np.intp),
             np.zeros(0, np.intp),
             np.zeros(0),
@@ -258,7 +258,7 @@ class _Search(NamedTuple):
         )
         bound = family_named(self.link).bound(self.counts.trials.max(1).astype(float))
         if n_items < _LEAST_ITEMS or (bound**2).sum() < _LEAST_INFORMATION:
-            return found
+            return pairs
         fill = -n_items % size
         wide = [(0, 0), (0, fill)]
         counts = Counts(*(host(np.pad(x, wide)) for x in self.counts))
@@ -270,8 +270,8 @@ class _Search(NamedTuple):
                 if self.groups is not None:
                     one, other = (self.groups[x : x + size] for x in (k, m))
                     block[0][: len(one), : len(other)][one[:, None] == other] = np.nan
-                found = _joined(found, *block, k, m)
-        return found
+                pairs = _joined(pairs, *block, k, m)
+        return pairs
 
 
 def _copied(block: tuple[Array, Array]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -285,18 +285,18 @@ def _joined(
     if k == m:
         z[np.tril_indices(len(z))] = np.nan
     row, column = np.nonzero(np.isfinite(z))
-    own = z[row, column]
-    bins = found.bins + np.bincount(_bin(own), minlength=len(found.bins))
-    if len(own) > MOST_PAIRS:
-        kept = np.argpartition(-np.abs(own), MOST_PAIRS)[:MOST_PAIRS]
-        row, column, own = row[kept], column[kept], own[kept]
+    values = z[row, column]
+    bins = found.bins + np.bincount(_bin(values), minlength=len(found.bins))
+    if len(values) > MOST_PAIRS:
+        largest = np.argpartition(-np.abs(values), MOST_PAIRS)[:MOST_PAIRS]
+        row, column, values = row[largest], column[largest], values[largest]
     first = np.append(found.first, row + k)
     second = np.append(found.second, column + m)
-    own = np.append(found.z, own)
-    if len(own) > MOST_PAIRS:
-        kept = np.argpartition(-np.abs(own), MOST_PAIRS)[:MOST_PAIRS]
-        first, second, own = first[kept], second[kept], own[kept]
-    return _Pairs(first, second, own, bins, found.variance + variance[np.isfinite(z)].sum())
+    values = np.append(found.z, values)
+    if len(values) > MOST_PAIRS:
+        largest = np.argpartition(-np.abs(values), MOST_PAIRS)[:MOST_PAIRS]
+        first, second, values = first[largest], second[largest], values[largest]
+    return _Pairs(first, second, values, bins, found.variance + variance[np.isfinite(z)].sum())
 
 
 @partial(jax.jit, static_argnums=0)
@@ -307,8 +307,8 @@ def _abilities(
 
     def at(draw: Draw) -> tuple[Array, Array]:
         cells = residuals(link, counts, draw)
-        own = jnp.maximum(cells.weight @ draw.a**2, jnp.finfo(draw.a.dtype).tiny)
-        return (cells.score @ draw.a) / own, 1 / jnp.sqrt(own)
+        information = jnp.maximum(cells.weight @ draw.a**2, jnp.finfo(draw.a.dtype).tiny)
+        return (cells.score @ draw.a) / information, 1 / jnp.sqrt(information)
 
     return jax.lax.map(at, draws)
 

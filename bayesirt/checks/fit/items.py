@@ -44,9 +44,9 @@ def item_fit(posterior: Posterior, *, q: float = 0.1) -> pd.DataFrame:
     """
     counts, draws = with_room(posterior, min(_MOST_DRAWS, _CELL_DRAWS / posterior.trials.size))
     fixed = bool(np.ptp(posterior.draws("a")) == 0)
-    found = _over_draws(posterior.link, fixed, counts, draws)
+    statistics = _over_draws(posterior.link, fixed, counts, draws)
     n_items = len(posterior.items)
-    z, skewness, information, low, high = (np.asarray(x, np.float64)[:n_items] for x in found)
+    z, skewness, information, low, high = (np.asarray(x, np.float64)[:n_items] for x in statistics)
     tested = (information >= LEAST_INFORMATION) & (skewness <= _MOST_SKEWNESS) & np.isfinite(z)
     z = np.where(tested, z, np.nan)
     p = 2 * ndtr(-np.abs(z))

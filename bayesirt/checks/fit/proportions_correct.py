@@ -59,11 +59,11 @@ def check_totals(posterior: Posterior, *, key: Array) -> ProportionsCorrect:
     binary = int(trials.max()) == 1
     replicated = _replications(posterior.link, binary, counts.trials, draws, keys)
     tables, ps = [], []
-    for axis, of, right in zip((1, 0), ("subjects", "items"), replicated, strict=True):
+    for axis, side, right in zip((1, 0), ("subjects", "items"), replicated, strict=True):
         total = trials.sum(axis, dtype=np.int64)
         observed = posterior.successes.sum(axis, dtype=np.int64)
         table, p = _compare(observed, np.asarray(right, np.int64)[:, : len(total)], total)
-        table.insert(0, "of", of)
+        table.insert(0, "of", side)
         tables.append(table)
         ps.append(p)
     return ProportionsCorrect(pd.concat(tables, ignore_index=True), *ps)
@@ -76,14 +76,14 @@ def _compare(
     seen = total > 0
     observed, replicated, total = observed[seen], replicated[:, seen], total[seen]
     n_bins = min(_MOST_BINS, 1 + int(total.max()))
-    own, *others = (_histogram(x, total, n_bins) for x in (observed, *replicated))
+    histogram, *others = (_histogram(x, total, n_bins) for x in (observed, *replicated))
     counts = np.stack(others)
     expected = counts.mean(0)
     low, high = np.quantile(counts, TAILS, axis=0)
     edges = np.linspace(0, 1, n_bins + 1)
-    columns = {"from": edges[:-1], "to": edges[1:], "observed": own, "expected": expected}
+    columns = {"from": edges[:-1], "to": edges[1:], "observed": histogram, "expected": expected}
     table = pd.DataFrame({**columns, "low": low, "high": high})
-    far, further = (((x - expected) ** 2 / (expected + 0.5)).sum(-1) for x in (own, counts))
+    far, further = (((x - expected) ** 2 / (expected + 0.5)).sum(-1) for x in (histogram, counts))
     return table, float((1 + np.count_nonzero(further >= far)) / (1 + len(counts)))
 
 

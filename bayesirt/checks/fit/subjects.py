@@ -35,9 +35,9 @@ def person_fit(posterior: Posterior, *, q: float = 0.1) -> pd.DataFrame:
     Drasgow, Levine & Williams 1985; Snijders 2001 (estimated abilities); Glas & Meijer 2003.
     """
     most = min(_MOST_DRAWS, _CELL_DRAWS / posterior.trials.size)
-    found = _over_draws(posterior.link, *with_room(posterior, most))
+    statistics = _over_draws(posterior.link, *with_room(posterior, most))
     n_subjects = len(posterior.subjects)
-    z, skewness, easy, hard = (np.asarray(x, np.float64)[:n_subjects] for x in found)
+    z, skewness, easy, hard = (np.asarray(x, np.float64)[:n_subjects] for x in statistics)
     z = np.where(np.isfinite(z) & (np.abs(skewness) <= _MOST_SKEWNESS), z, np.nan)
     p = ndtr(z)
     of_all = adjusted(p)

@@ -49,9 +49,9 @@ class StandardisedSums(NamedTuple):
         >>> round(float(StandardisedSums(z.sum(), (z**2).sum()).deviate(16)), 3)
         1.732
         """
-        left = 1 - self.variance(n_draws) * (1 - 1 / n_draws)
-        z = self.z / n_draws / jnp.sqrt(jnp.maximum(left, LEAST_SHARE))
-        return jnp.where(left >= LEAST_SHARE, z, jnp.nan)
+        share = 1 - self.variance(n_draws) * (1 - 1 / n_draws)
+        z = self.z / n_draws / jnp.sqrt(jnp.maximum(share, LEAST_SHARE))
+        return jnp.where(share >= LEAST_SHARE, z, jnp.nan)
 
 
 def over_draws(
@@ -99,8 +99,8 @@ def adjusted(p: NDArray[np.float64]) -> NDArray[np.float64]:
     >>> adjusted(np.array([0.01, np.nan, 0.5])).tolist()
     [0.02, nan, 0.5]
     """
-    found = np.full_like(p, np.nan)
+    p_adjusted = np.full_like(p, np.nan)
     order = np.argsort(p)[: np.isfinite(p).sum()]  # nan comes last
     scaled = p[order] * len(order) / np.arange(1, len(order) + 1)
-    found[order] = np.minimum.accumulate(scaled[::-1])[::-1]
-    return found
+    p_adjusted[order] = np.minimum.accumulate(scaled[::-1])[::-1]
+    return p_adjusted

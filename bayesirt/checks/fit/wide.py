@@ -30,6 +30,6 @@ def few_draws(posterior: Posterior) -> Posterior:
     the same draws, and `bayesirt.checks.fit.tail_probabilities` accounts for their number.
     """
     chains, draws, _ = posterior["theta"].shape
-    kept = min(draws, -(-FEW_DRAWS // chains))
-    places = (2 * np.arange(kept) + 1) * draws // (2 * kept)
+    n_kept = min(draws, -(-FEW_DRAWS // chains))
+    places = (2 * np.arange(n_kept) + 1) * draws // (2 * n_kept)
     return Posterior(posterior.tree.isel(draw=places, missing_dims="ignore"))
