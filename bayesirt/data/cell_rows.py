@@ -65,10 +65,10 @@ def _scattered(shape: tuple[int, int], rows: CellList) -> DenseCells | None:
     for start in range(0, len(rows.trials), _AT_ONCE):
         subject, item, successes, trials = (x[start : start + _AT_ONCE] for x in rows)
         cell = subject.astype(np.int64) * shape[1] + item
-        for values, found in zip(
+        for values, counts in zip(
             flat, (successes, trials) if most > 1 else (successes + 1,), strict=True
         ):
-            values[cell] = found
+            values[cell] = counts
     if most == 1:
         flat = [flat[0] >> 1, np.minimum(flat[0], 1, out=flat[0])]
     dense = DenseCells(*(values.reshape(shape) for values in flat))

@@ -85,12 +85,12 @@ def _new_folder() -> Iterator[Path]:
 
 
 def _check_room(needed: int) -> None:
-    place = tempfile.gettempdir()
-    there = shutil.disk_usage(place).free
-    if needed > there:
+    folder = tempfile.gettempdir()
+    free = shutil.disk_usage(folder).free
+    if needed > free:
         raise ResponseError(
             f"responses need up to {in_gigabytes(needed)} of disk while they are sorted, but "
-            f"{in_gigabytes(there)} are free in {place}; set TMPDIR to a folder with more space"
+            f"{in_gigabytes(free)} are free in {folder}; set TMPDIR to a folder with more space"
         )
 
 
@@ -123,10 +123,10 @@ class _Shares:
             words[:, 2], words[:, 3] = rows.successes, rows.trials
         words = np.take(words, np.argsort(share, kind="stable"), axis=0)
         ends = np.cumsum(np.bincount(share, minlength=self.n_shares))
-        for k, own in enumerate(np.split(words, ends[:-1])):
-            if len(own):
+        for k, part in enumerate(np.split(words, ends[:-1])):
+            if len(part):
                 with self._path(k, words.shape[1]).open("ab") as file:
-                    own.tofile(file)
+                    part.tofile(file)
 
     def take(self, k: int) -> CellList:
         """Return the rows of a share, whose subjects are row numbers, and remove its files."""
@@ -209,12 +209,12 @@ def _first_repeat(
     parts: Iterable[CellList], pairs: Sequence[tuple[int, int]], n_items: int
 ) -> tuple[int, int]:
     """Return the pair of subject and item, among some pairs, that is duplicated first."""
-    sought = np.array([subject * n_items + item for subject, item in pairs])
+    targets = np.array([subject * n_items + item for subject, item in pairs])
     seen: set[int] = set()
     for rows in parts:
         pair = rows.subject.astype(np.int64) * n_items + rows.item
-        for found in pair[np.isin(pair, sought)].tolist():
-            if found in seen:
-                return divmod(found, n_items)
-            seen.add(found)
+        for code in pair[np.isin(pair, targets)].tolist():
+            if code in seen:
+                return divmod(code, n_items)
+            seen.add(code)
     raise AssertionError("rows that were there when they were read first are gone")

@@ -187,17 +187,17 @@ def select_cells(
     """Return the cells of some subjects and items, and their positions among all cells."""
     listed = cells.listed()
     new = []
-    for kept, size, old in zip(
+    for chosen, size, old in zip(
         (subjects, items), cells.shape, (listed.subject, listed.item), strict=True
     ):
         positions = np.full(size, -1, np.intp)
-        positions[kept] = np.arange(len(kept))
+        positions[chosen] = np.arange(len(chosen))
         new.append(positions[old])
-    found = np.flatnonzero((new[0] >= 0) & (new[1] >= 0))
-    found = found[np.lexsort((new[1][found], new[0][found]))]
+    rows = np.flatnonzero((new[0] >= 0) & (new[1] >= 0))
+    rows = rows[np.lexsort((new[1][rows], new[0][rows]))]
     shape = len(subjects), len(items)
-    counts = listed.successes[found], listed.trials[found]
-    return store_cells(shape, new[0][found], new[1][found], *counts), found
+    counts = listed.successes[rows], listed.trials[rows]
+    return store_cells(shape, new[0][rows], new[1][rows], *counts), rows
 
 
 def better_sparse(shape: tuple[int, int], n_observed: int) -> bool:
@@ -261,11 +261,11 @@ def median_trials(cells: Cells) -> float:
     _, trials, observed = cells.totals(1)
     if (trials == observed).all():
         return 1.0
-    found: Counter[int] = Counter()
+    tally: Counter[int] = Counter()
     for part in cells.parts():
         values, counts = np.unique(part.trials, return_counts=True)
-        found.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
-    values = np.array(sorted(found))
-    below = np.cumsum([found[value] for value in values.tolist()])
+        tally.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+    values = np.array(sorted(tally))
+    below = np.cumsum([tally[value] for value in values.tolist()])
     middle = (below[-1] - 1) // 2, below[-1] // 2
     return float(values[np.searchsorted(below, middle, side="right")].mean())

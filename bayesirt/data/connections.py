@@ -15,25 +15,25 @@ def refuse_disconnected(responses: Responses, facets: Sequence[str] = ()) -> Non
     if len(groups) == 1:
         return
     of = facets[0] if facets else ""
-    way = f"have one {one_line(of)} score subjects of each on the same questions, or " if of else ""
+    tip = f"have one {one_line(of)} score subjects of each on the same questions, or " if of else ""
     raise ResponseError(
         f"subjects and items fall into {len(groups)} groups without any response in common, so "
         f"abilities are not comparable: {'; '.join(groups[:_NAMED])}"
-        f"{'; ...' if len(groups) > _NAMED else ''}; {way}pass --per-component to rank each "
+        f"{'; ...' if len(groups) > _NAMED else ''}; {tip}pass --per-component to rank each "
         f"separately"
     )
 
 
 def told_groups(responses: Responses, facets: Sequence[str] = ()) -> list[str]:
     """Describe the subjects and levels of facets in each group that responses connect."""
-    told = []
+    texts = []
     for subjects, items in responses.components():
         levels = responses.item_metadata[list(facets)].iloc[items]
         parts = [f"{one_line(x)} {_listed(dict.fromkeys(levels[x].astype(str)))}" for x in facets]
         size = f"{counted(len(subjects), 'subject')} x {counted(len(items), 'item')}"
         names = _listed(responses.subjects[k] for k in subjects)
-        told.append(f"{', '.join(parts)}{' for ' if parts else ''}{size} with {names}")
-    return told
+        texts.append(f"{', '.join(parts)}{' for ' if parts else ''}{size} with {names}")
+    return texts
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -25,11 +25,11 @@ def costs_of_rows(
 
     title = one_line(str(values.name))
     costs = parse_amounts(values.reset_index(drop=True), title, where, "cost of an answer")
-    there = ~np.isnan(costs)
-    subject, costs = subject[there], costs[there]
-    known, first = np.unique(subject, return_index=True)
+    given = ~np.isnan(costs)
+    subject, costs = subject[given], costs[given]
+    codes, first = np.unique(subject, return_index=True)
     start = np.full(len(subjects), np.nan)
-    start[known] = costs[first]
+    start[codes] = costs[first]
     # Differences from the first cost make the mean of equal costs exactly that cost.
     more = np.bincount(subject, costs - start[subject], len(subjects))
     n = np.bincount(subject, minlength=len(subjects))
@@ -43,6 +43,6 @@ def check_costs(costs: NDArray[np.float64], n_subjects: int) -> None:
             f"there are {n_subjects} subjects, but costs have shape {costs.shape}; give one for "
             f"each, NaN where it is unknown"
         )
-    known = costs[~np.isnan(costs)]
-    if not (np.isfinite(known) & (known >= 0)).all():
+    values = costs[~np.isnan(costs)]
+    if not (np.isfinite(values) & (values >= 0)).all():
         raise ResponseError("a cost must be a finite, non-negative number or NaN")

@@ -96,23 +96,23 @@ def _terms_of(formula: str) -> tuple[list[Any], list[str]]:
     from formulae.terms import Intercept, Model
 
     try:
-        found = model_description(formula)
+        model = model_description(formula)
     except Exception as error:
         raise ResponseError(f"{one_line(formula)!r} cannot be read: {_said(error)}") from None
-    if not isinstance(found, Model) or found.response is not None:
+    if not isinstance(model, Model) or model.response is not None:
         raise ResponseError(
             f"{one_line(formula)!r} has a left side; write only what explains difficulty, such as "
             f"log(minutes) + (1|judge)"
         )
     factors = []
-    for term in found.group_terms:
+    for term in model.group_terms:
         if not isinstance(term.expr, Intercept) or len(term.factor.components) != 1:
             raise ResponseError(
                 f"({one_line(str(term.name))}) is not supported; write (1|column) for an effect of "
                 f"each of its values"
             )
         factors.append(str(term.factor.name))
-    return [x for x in found.common_terms if not isinstance(x, Intercept)], factors
+    return [x for x in model.common_terms if not isinstance(x, Intercept)], factors
 
 
 def parts_of(formula: str) -> dict[str, str]:
@@ -121,16 +121,16 @@ def parts_of(formula: str) -> dict[str, str]:
     >>> parts_of("ability ~ (1|llm); difficulty ~ log(minutes); severity ~ (1|judge)")
     {'ability': '(1|llm)', 'difficulty': 'log(minutes) + (1|judge)'}
     """
-    told: dict[str, list[str]] = {"ability": [], "difficulty": []}
+    terms: dict[str, list[str]] = {"ability": [], "difficulty": []}
     for part in filter(None, map(str.strip, formula.split(";"))):
         explained, tilde, by = (x.strip() for x in part.partition("~"))
-        if explained not in (*told, "severity") or not tilde or not by:
+        if explained not in (*terms, "severity") or not tilde or not by:
             raise ResponseError(
                 f"{one_line(part)!r} explains neither ability nor difficulty; write, for example, "
                 f'"difficulty ~ log(minutes) + (1|judge); ability ~ (1|llm)"'
             )
-        told["ability" if explained == "ability" else "difficulty"].append(by)
-    return {name: " + ".join(parts) for name, parts in told.items()}
+        terms["ability" if explained == "ability" else "difficulty"].append(by)
+    return {name: " + ".join(parts) for name, parts in terms.items()}
 
 
 def columns_of(formula: str) -> list[str]:
@@ -168,16 +168,16 @@ def _covariates(terms: Sequence[Any], items: pd.DataFrame, kind: str) -> tuple[C
     table = items.reset_index(drop=True).apply(_as_numbers)
     try:
         with np.errstate(all="ignore"):
-            found = design_matrices(text, table[_variables(terms)], extra_namespace=_FUNCTIONS)
+            design = design_matrices(text, table[_variables(terms)], extra_namespace=_FUNCTIONS)
     except KeyError as error:
-        known = ", ".join(_FUNCTIONS)
+        functions = ", ".join(_FUNCTIONS)
         raise ResponseError(
-            f"{one_line(text)!r} has the unknown function {error}; supported are {known}"
+            f"{one_line(text)!r} has the unknown function {error}; supported are {functions}"
         ) from None
     except Exception as error:
         raise ResponseError(f"{one_line(text)!r} cannot be read: {_said(error)}") from None
     covariates = []
-    for name, term in found.common.terms.items():
+    for name, term in design.common.terms.items():
         columns = np.asarray(term.data, float).reshape(len(items), -1)
         if name != "Intercept":
             labels = [str(x) for x in term.labels]

@@ -48,8 +48,8 @@ def with_facets(
                 f"leave out --facet {one_line(facet)}"
             )
         named = named + _BETWEEN + pd.Series(levels[facet])
-    told = {_ITEM: named.to_numpy(), QUESTION: questions.to_numpy(), **levels}
-    return frame.assign(**told), {**roles, "item": _ITEM}
+    columns = {_ITEM: named.to_numpy(), QUESTION: questions.to_numpy(), **levels}
+    return frame.assign(**columns), {**roles, "item": _ITEM}
 
 
 def telling_apart(frame: pd.DataFrame, roles: Mapping[str, str]) -> str:

@@ -54,8 +54,8 @@ def write_long_parquet(responses: Responses, path: str | Path, *, overwrite: boo
     metadata = _metadata_columns(responses)
     schema = _schema(responses, metadata)
     folder = path.absolute().parent
-    with saying_why(path), tempfile.TemporaryDirectory(prefix=".bayesirt-", dir=folder) as beside:
-        new = Path(beside, "new.parquet")
+    with saying_why(path), tempfile.TemporaryDirectory(prefix=".bayesirt-", dir=folder) as scratch:
+        new = Path(scratch, "new.parquet")
         options = {"compression": "zstd", "dictionary_pagesize_limit": _LARGEST_DICTIONARY}
         with pyarrow.parquet.ParquetWriter(new, schema, **options) as file:
             for table in _tables(responses, metadata, schema):
@@ -132,13 +132,13 @@ def read_long_parquet(path: Path, *, duplicates: str = "error") -> Responses:
     successes, trials = (counts[column].to_pandas() for column in ("successes", "trials"))
     y, n = count_successes(successes, trials, "successes", None, where)
     x = parse_latency(counts[_LATENCY].to_pandas(), _LATENCY, where) if timed else None
-    kept = np.flatnonzero(n)
+    rows = np.flatnonzero(n)
     cells, latency = fold_rows(
         (len(subjects), len(items)),
-        CellList(*(column[kept] for column in (subject, item, y, n))),
+        CellList(*(column[rows] for column in (subject, item, y, n))),
         duplicates,
-        lambda row: where(int(kept[row])),
-        latency=None if x is None else x[kept],
+        lambda row: where(int(rows[row])),
+        latency=None if x is None else x[rows],
     )
     described = describing_columns(table.schema)
     metadata = _read_metadata(table.select(described), item, items, path)
@@ -158,8 +158,8 @@ def _read_table(path: Path, name: str) -> pa.Table:
     with pyarrow.parquet.ParquetFile(path) as file:
         schema = file.schema_arrow
     text = [f.name for f in schema if pa.types.is_string(f.type) and f.name not in _COUNTS]
-    kept = {*text, *(f.name for f in schema if pa.types.is_dictionary(f.type))}
-    check_unpacked(path, name, decoded=lambda column: column not in kept)
+    dictionaries = {*text, *(f.name for f in schema if pa.types.is_dictionary(f.type))}
+    check_unpacked(path, name, decoded=lambda column: column not in dictionaries)
     with pyarrow.parquet.ParquetFile(path, read_dictionary=text) as file:
         table = file.read()
     check_dictionaries(table)
@@ -207,7 +207,7 @@ def _tables(
 ) -> Iterator[pa.Table]:
     subjects, items = (pa.array(n, pa.string()) for n in (responses.subjects, responses.items))
     clusters = responses.clusters
-    done = 0
+    start = 0
     for part in responses.cells.parts():
         position = pa.array(part.item)
         columns = [
@@ -217,7 +217,7 @@ def _tables(
             pa.array(part.trials, pa.int32()),
         ]
         if responses.latency is not None:
-            latency = responses.latency[done : done + len(part.item)]
+            latency = responses.latency[start : start + len(part.item)]
             columns.append(pa.array(latency, pa.float64(), from_pandas=True))
         if clusters is not None:
             codes = pa.array(np.array(clusters.codes, np.int32)[part.subject])
@@ -226,7 +226,7 @@ def _tables(
             costs = responses.costs[part.subject]
             columns.append(pa.array(costs, pa.float64(), from_pandas=True))
         columns += [column.take(position) for column in metadata.values()]
-        done += len(part.item)
+        start += len(part.item)
         yield pa.table(columns, schema=schema)
 
 

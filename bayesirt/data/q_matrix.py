@@ -206,20 +206,20 @@ class QMatrix:
                 f"{_named(self.abilities, unneeded, 'ability')}; drop the column, or pass "
                 f"drop_unneeded=True"
             )
-        kept = np.setdiff1d(np.arange(self.n_abilities), unneeded)
-        abilities = tuple(self.abilities[k] for k in kept)
+        columns = np.setdiff1d(np.arange(self.n_abilities), unneeded)
+        abilities = tuple(self.abilities[k] for k in columns)
         n_left_out = self.n_left_out + self.n_items - len(set(items))
-        return QMatrix(tuple(items), abilities, needs[:, kept], n_left_out)
+        return QMatrix(tuple(items), abilities, needs[:, columns], n_left_out)
 
     def _positions(self, items: Sequence[str]) -> NDArray[np.intp]:
-        place = {name: k for k, name in enumerate(self.items)}
-        unknown = np.flatnonzero([name not in place for name in items])
+        positions = {name: k for k, name in enumerate(self.items)}
+        unknown = np.flatnonzero([name not in positions for name in items])
         if len(unknown):
             raise ResponseError(
                 f"the Q-matrix has no row for {_named(items, unknown, 'item')} of the responses; "
                 f"add the rows, or leave these responses out"
             )
-        return np.array([place[name] for name in items], np.intp)
+        return np.array([positions[name] for name in items], np.intp)
 
     def coverage(self, responses: Responses | None = None) -> pd.DataFrame:
         """Return how many items and responses each ability has.
@@ -274,14 +274,14 @@ class QMatrix:
         ...     print(finding)
         ability 'ability 2' is never needed without 'ability 1'; add items that need it alone
         """
-        found = []
+        sentences = []
         if self.n_left_out:
             rows = counted(self.n_left_out, "row")
-            found.append(f"left out {rows} of the Q-matrix for items without responses")
+            sentences.append(f"left out {rows} of the Q-matrix for items without responses")
         groups = _equal_columns(self.needs)
         for group in groups:
             if len(group) > 1:
-                found.append(
+                sentences.append(
                     f"abilities {_quoted([self.abilities[k] for k in group])} are needed by the "
                     f"same items and cannot be distinguished; merge them, or add items that need "
                     f"only one"
@@ -290,19 +290,19 @@ class QMatrix:
         different = self.needs[:, first]
         for k, others in zip(first, _always_beside(different), strict=True):
             if len(others):
-                found.append(
+                sentences.append(
                     f"ability {one_line(self.abilities[k])!r} is never needed without "
                     f"{_quoted([self.abilities[k] for k in first[others]])}; add items that need "
                     f"it alone"
                 )
         rank = int(np.linalg.matrix_rank(different.astype(float)))
         if rank < len(first):
-            found.append(
+            sentences.append(
                 f"the Q-matrix has rank {rank} for {len(first)} different abilities: columns add "
                 f"up to others, so only the priors distinguish some abilities; add items that need "
                 f"few abilities"
             )
-        return found
+        return sentences
 
 
 def _without_any(needs: NDArray[np.bool_], axis: int) -> NDArray[np.intp]:
@@ -321,9 +321,9 @@ def _equal_columns(needs: NDArray[np.bool_]) -> list[list[int]]:
 def _always_beside(needs: NDArray[np.bool_]) -> list[NDArray[np.intp]]:
     """Return for each column the other columns that are True wherever it is."""
     together = needs.T.astype(np.int64) @ needs.astype(np.int64)
-    beside = together == together.diagonal()[:, None]
-    np.fill_diagonal(beside, False)
-    return [np.flatnonzero(row) for row in beside]
+    implied = together == together.diagonal()[:, None]
+    np.fill_diagonal(implied, False)
+    return [np.flatnonzero(row) for row in implied]
 
 
 def _zeros_and_ones(

@@ -11,11 +11,11 @@ def in_short(responses: Responses) -> str:
     """Return a one-line summary of responses, as shown at a prompt."""
     successes, trials, _ = (int(total.sum()) for total in responses.cells.totals(1))
     scale = responses.scale
-    said = "right" if scale is None else f"of the full score, {scale.kind}"
+    unit = "right" if scale is None else f"of the full score, {scale.kind}"
     return (
         f"<Responses: {responses.n_subjects} subjects x {responses.n_items} items, "
         f"{responses.n_observed:,} responses ({responses.coverage:.0%} observed), "
-        f"{successes / trials:.0%} {said}>"
+        f"{successes / trials:.0%} {unit}>"
     )
 
 

@@ -261,22 +261,22 @@ class Responses:
         ResponseError
             For unknown columns, bad values and duplicated pairs.
         """
-        own = LongColumns(**columns)
-        check_columns(frame, own.named)
-        missing = without_score(frame[own.score])
+        roles = LongColumns(**columns)
+        check_columns(frame, roles.named)
+        missing = without_score(frame[roles.score])
         frame = frame if missing is None else frame[~missing]
-        subject, subjects = encode_names(frame[own.subject], "subject")
-        item, items = encode_names(frame[own.item], "item")
-        values = {role: frame[column].reset_index(drop=True) for role, column in own.values.items()}
+        subject, subjects = encode_names(frame[roles.subject], "subject")
+        item, items = encode_names(frame[roles.item], "item")
+        values = {role: frame[name].reset_index(drop=True) for role, name in roles.values.items()}
         read = cls._from_rows(
             subject, item, values, subjects, items,
             threshold=threshold, scale=scale, duplicates=duplicates,
         )  # fmt: skip
-        cluster, cost = own.cluster, own.cost
-        about = describe_items(frame, subject, subjects, own.subject_metadata, "subject")
+        cluster, cost = roles.cluster, roles.cost
+        about = describe_items(frame, subject, subjects, roles.subject_metadata, "subject")
         return replace(
             read,
-            item_metadata=describe_items(frame, item, items, own.item_metadata),
+            item_metadata=describe_items(frame, item, items, roles.item_metadata),
             clusters=clusters_of_rows(frame[cluster], subject, subjects) if cluster else None,
             costs=costs_of_rows(frame[cost], subject, subjects) if cost else None,
             subject_metadata=about,
@@ -310,13 +310,13 @@ class Responses:
             duplicates = "error"  # a grade is not a number of trials
         timed = "latency" in values
         x = parse_latency(values["latency"], title["latency"], where) if timed else None
-        kept = np.flatnonzero(n) if not n.all() else slice(None)
+        rows = np.flatnonzero(n) if not n.all() else slice(None)
         cells, latency = fold_rows(
             (len(subjects), len(items)),
-            CellList(*(column[kept] for column in (subject, item, y, n))),
+            CellList(*(column[rows] for column in (subject, item, y, n))),
             duplicates,
             lambda row: where(int(np.flatnonzero(n)[row])),
-            latency=None if x is None else x[kept],
+            latency=None if x is None else x[rows],
         )
         return cls(tuple(subjects), tuple(items), cells, latency=latency, scale=scale)
 
@@ -382,12 +382,12 @@ class Responses:
         ResponseError
             If too few responses remain.
         """
-        cells, kept = select_cells(self.cells, subjects, items)
+        cells, rows = select_cells(self.cells, subjects, items)
         return Responses(
             tuple(self.subjects[i] for i in subjects),
             tuple(self.items[j] for j in items),
             cells,
-            latency=None if self.latency is None else self.latency[kept],
+            latency=None if self.latency is None else self.latency[rows],
             item_metadata=self.item_metadata.iloc[items],
             q_matrix=None if self.q_matrix is None else self.q_matrix.iloc[items],
             clusters=None if self.clusters is None else self.clusters.select(subjects),

@@ -160,8 +160,8 @@ def scale_given(kind: str | None, order: Sequence[str], full: float | None) -> S
         raise ResponseError(f"--scale belongs to continuous scores; leave out --kind {kind}")
     if labels and full is not None:
         raise ResponseError("--order is for grades, --scale for scores; leave out one of them")
-    found = kind or ("graded" if labels else "continuous" if full is not None else None)
-    return None if found is None else Scale(found, labels, 1.0 if full is None else full)  # type: ignore[arg-type]
+    chosen = kind or ("graded" if labels else "continuous" if full is not None else None)
+    return None if chosen is None else Scale(chosen, labels, 1.0 if full is None else full)  # type: ignore[arg-type]
 
 
 def stored_scale(text: str) -> Scale | None:
@@ -288,7 +288,7 @@ def _labelled(column: Column, told: Scale | None) -> tuple[NDArray[np.int64], Sc
 def _places(column: Column, order: Sequence[str], way_out: str) -> NDArray[np.int64]:
     """Return the position of each distinct label in an order."""
     places = {label.casefold(): k for k, label in enumerate(order)}
-    found = []
+    positions = []
     for value in column.distinct:
         text = str(value).strip()
         if (label := text.casefold().removesuffix(".0")) not in places:
@@ -296,8 +296,8 @@ def _places(column: Column, order: Sequence[str], way_out: str) -> NDArray[np.in
                 f"`{column.name}` holds {one_line(text, 40)!r}, which is not one of "
                 f"{', '.join(order)}; {way_out}"
             )
-        found.append(places[label])
-    return np.array(found, np.int64)
+        positions.append(places[label])
+    return np.array(positions, np.int64)
 
 
 def on_scale(column: Column, scale: Scale) -> NDArray[np.int64]:
@@ -319,11 +319,11 @@ def on_scale(column: Column, scale: Scale) -> NDArray[np.int64]:
 
 
 def _known_order(seen: set[str]) -> tuple[str, ...] | None:
-    known = next((known for known in _LIKERT if seen <= {*known}), None)
-    if known is None:
+    order = next((order for order in _LIKERT if seen <= {*order}), None)
+    if order is None:
         return None
-    places = [known.index(label) for label in seen]
-    return known[min(places) : max(places) + 1]
+    places = [order.index(label) for label in seen]
+    return order[min(places) : max(places) + 1]
 
 
 def _continuous(

@@ -64,9 +64,9 @@ def read_scores(
     if trials is None and threshold is None and not binary:
         clean = scale is None and _clean_answers(scores) is not None
         held = None if clean else _column(scores, column, where, scale)
-        found = None if held is None else scored(held, scale)
-        if found is not None:
-            return found[0], np.full(len(scores), found[1].steps, np.int64), found[1]
+        result = None if held is None else scored(held, scale)
+        if result is not None:
+            return result[0], np.full(len(scores), result[1].steps, np.int64), result[1]
     return *count_successes(scores, trials, column, threshold, where), None
 
 

@@ -41,21 +41,21 @@ class LongColumns:
     def named(self) -> list[Hashable]:
         """All named columns."""
         of_subjects = [column for column in (self.cluster, self.cost) if column]
-        own = [self.subject, self.item, *self.values.values()]
-        return [*own, *self.item_metadata, *self.subject_metadata, *of_subjects]
+        of_cells = [self.subject, self.item, *self.values.values()]
+        return [*of_cells, *self.item_metadata, *self.subject_metadata, *of_subjects]
 
 
 def check_columns(frame: pd.DataFrame, wanted: Iterable[Hashable]) -> None:
     """Refuse a table that lacks a wanted column, or has it twice."""
     for column in wanted:
-        found = sum(column == other for other in frame.columns)
-        if not found:
+        count = sum(column == other for other in frame.columns)
+        if not count:
             near = get_close_matches(str(column), [str(name) for name in frame.columns], 1)
-            there = f"did you mean `{one_line(near[0])}`? " if near else ""
+            hint = f"did you mean `{one_line(near[0])}`? " if near else ""
             raise ResponseError(
-                f"no column `{one_line(str(column))}`; {there}the columns are {list_columns(frame)}"
+                f"no column `{one_line(str(column))}`; {hint}the columns are {list_columns(frame)}"
             )
-        if found > 1:
+        if count > 1:
             raise ResponseError(f"the column `{one_line(str(column))}` is duplicated; drop one")
 
 
@@ -82,11 +82,11 @@ def list_columns(frame: pd.DataFrame) -> str:
 
 def encode_names(names: pd.Series, kind: str) -> tuple[NDArray[np.int32], list[str]]:
     """Return the position of each row's name among the unique names, in order of appearance."""
-    known = _distinct(names)
-    if known is None:
+    encoding = _distinct(names)
+    if encoding is None:
         codes, unique = pd.factorize(name_rows(names, kind))
     else:
-        positions, distinct = known
+        positions, distinct = encoding
         renamed, unique = pd.factorize(name_rows(distinct, kind))
         codes = renamed[positions]
     return codes.astype(np.int32), [str(name) for name in unique]

@@ -77,10 +77,10 @@ def cells_of_table(frame: pd.DataFrame, threshold: float | None = None) -> Cells
     for start in range(0, frame.shape[1], columns):
         part = slice(start, start + columns)
         scores = _scores(frame.iloc[:, part].to_numpy(object))
-        found = None if scores is None else cells_of_answers(scores, threshold)
-        if found is None:
+        cells = None if scores is None else cells_of_answers(scores, threshold)
+        if cells is None:
             return None
-        successes[:, part], trials[:, part] = found.matrices()
+        successes[:, part], trials[:, part] = cells.matrices()
     return _in_layout(DenseCells(successes, trials))
 
 

@@ -119,8 +119,8 @@ def evaluate() -> list[tuple[str, str, str, str, int]]:
     for benchmark in map(load, HELD_OUT):
         for name, percent, cases, estimator in CLASSIFIERS:
             right = correct(estimator, percent, benchmark)
-            kept = planned(cases, benchmark) & (rng.random(len(right)) >= LOST)
-            for i in np.flatnonzero(kept):
+            observed = planned(cases, benchmark) & (rng.random(len(right)) >= LOST)
+            for i in np.flatnonzero(observed):
                 case = (benchmark.items[i], benchmark.name, benchmark.topics[i])
                 rows.append((f"{name} ({percent}%)", *case, int(right[i])))
     return sorted(rows)

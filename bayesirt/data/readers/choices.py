@@ -71,16 +71,16 @@ class Choices:
         self, option: str, benchmark: str, offered: Sequence[str], usual: Sequence[str] = ()
     ) -> str:
         """Return the name that was chosen for a benchmark, or the only usual one."""
-        told = self._told(option)
-        own = [name for where, name in told if where == benchmark]
-        if own:
-            if own[-1] not in offered:
+        choices = self._told(option)
+        names = [name for where, name in choices if where == benchmark]
+        if names:
+            if names[-1] not in offered:
                 raise ChoiceError(
-                    f"{one_line(benchmark)} has no {option} {one_line(own[-1])!r}; choose one of "
+                    f"{one_line(benchmark)} has no {option} {one_line(names[-1])!r}; choose one of "
                     f"{_listed(offered)} with --{option}"
                 )
-            return own[-1]
-        named = list(dict.fromkeys(n for where, n in told if where is None and n in offered))
+            return names[-1]
+        named = list(dict.fromkeys(n for where, n in choices if where is None and n in offered))
         usual = named or usual or offered
         if len(usual) == 1:
             return usual[0]
@@ -120,17 +120,17 @@ def _sentence(offers: Mapping[tuple[str, str], Sequence[str]]) -> str:
     alike: dict[tuple[str, Sequence[str]], list[str]] = {}
     for (option, benchmark), names in offers.items():
         alike.setdefault((option, names), []).append(benchmark)
-    said = []
+    clauses = []
     for (option, names), benchmarks in list(alike.items())[:_SHOWN]:
         more = f" and {len(benchmarks) - 1} more" if len(benchmarks) > 1 else ""
         offer = "offer" if more else "offers"
-        said.append(f"{one_line(benchmarks[0])}{more} {offer} the {option}s {_listed(names)}")
+        clauses.append(f"{one_line(benchmarks[0])}{more} {offer} the {option}s {_listed(names)}")
     if len(alike) > _SHOWN:
-        said.append(f"and so on for {len(alike) - _SHOWN} more lists")
+        clauses.append(f"and so on for {len(alike) - _SHOWN} more lists")
     options = list(dict.fromkeys(option for option, _ in alike))
     name = one_line(next(iter(offers))[1], 200)
     return (
-        f"{'; '.join(said)}: choose with {' and '.join(f'--{o} NAME' for o in options)}, or "
+        f"{'; '.join(clauses)}: choose with {' and '.join(f'--{o} NAME' for o in options)}, or "
         f"--{options[0]} '{name}=NAME' for one benchmark"
     )
 

@@ -84,14 +84,14 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
 
 def _list(record: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
     """Return the objects in a list, which may be absent."""
-    found = record.get(key)
-    if found is None:
+    objects = record.get(key)
+    if objects is None:
         return []
-    if not are_objects(found):
+    if not are_objects(objects):
         raise ResponseError(
             f"`{key}` is not a list of objects; make the log again, or leave it out"
         )
-    return found
+    return objects
 
 
 def _content(case: Mapping[str, Any]) -> str:

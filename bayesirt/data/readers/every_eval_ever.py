@@ -61,11 +61,11 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
             errors[group] += 1
         else:
             _collect(samples, row, group.filter, place, from_lm_eval)
-    found = []
+    logs = []
     for subject, benchmark in dict.fromkeys((g.subject, g.benchmark) for g in groups):
         filters = [g.filter for g in groups if g[:2] == (subject, benchmark)]
         group = _Group(subject, benchmark, choices.pick("filter", benchmark, filters))
-        found.append(
+        logs.append(
             choose_scores(
                 LM_EVAL.name if from_lm_eval else NAME,
                 subject,
@@ -76,13 +76,13 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
                 left_out={"an error, no answer": errors[group]},
             )
         )
-    return found
+    return logs
 
 
 def _aside(path: Path) -> str | None:
     """Return "" for totals that accompany instance rows."""
-    beside = path.with_name(path.stem + _ENDING)
-    return "" if path.suffix == ".json" and beside.is_file() else None
+    rows_path = path.with_name(path.stem + _ENDING)
+    return "" if path.suffix == ".json" and rows_path.is_file() else None
 
 
 def _library(path: Path) -> str:

@@ -105,9 +105,9 @@ def choose_scores(
     ]
     if missing := len(answers) * max(len(metrics), 1) - len(scored):
         reasons["no score"] = reasons.get("no score", 0) + missing
-    said = (about.get("filter", ""), *about.get("told", {}).values(), *judges.values())
+    texts = (about.get("filter", ""), *about.get("told", {}).values(), *judges.values())
     try:
-        "".join((subject, benchmark, *metrics, *said)).encode()
+        "".join((subject, benchmark, *metrics, *texts)).encode()
         table = pd.DataFrame(scored, columns=list(ANSWER_COLUMNS))
     except UnicodeEncodeError:  # A lone surrogate, which JSON can hold.
         raise ResponseError(

@@ -86,8 +86,8 @@ def _answer(instance: dict[str, Any], place: str) -> Answer:
 def _without_model(run: str) -> str:
     """Return a run's name without its model, which all runs of a benchmark share."""
     scenario, _, arguments = run.partition(":")
-    kept = [a for a in arguments.split(",") if a and not a.startswith(("model=", "model_deploy"))]
-    return f"{scenario}:{','.join(kept)}" if kept else scenario
+    parts = [a for a in arguments.split(",") if a and not a.startswith(("model=", "model_deploy"))]
+    return f"{scenario}:{','.join(parts)}" if parts else scenario
 
 
 HELM = Harness(NAME, _recognises, read, _aside)

@@ -40,17 +40,17 @@ _BROKEN = (
 
 def read_members(path: Path, wanted: Callable[[list[str]], Iterable[str]]) -> dict[str, Any]:
     """Read members that hold JSON, in the order of `wanted`."""
-    found: dict[str, Any] = {}
+    contents: dict[str, Any] = {}
     try:
-        left = min(MOST_IN_ALL, most_unpacked(path.stat().st_size))
+        room = min(MOST_IN_ALL, most_unpacked(path.stat().st_size))
         with path.open("rb") as file, zipfile.ZipFile(file) as archive:
             members = [archive.getinfo(name) for name in wanted(archive.namelist())]
-            if sum(member.file_size for member in members) > left:
-                raise _too_large("it", left)
+            if sum(member.file_size for member in members) > room:
+                raise _too_large("it", room)
             for member in members:
-                data = _unpack(archive, file, member, min(left, MOST_OF_A_MEMBER))
-                left -= len(data)
-                found[member.filename] = parse_json(data, one_line(member.filename))
+                data = _unpack(archive, file, member, min(room, MOST_OF_A_MEMBER))
+                room -= len(data)
+                contents[member.filename] = parse_json(data, one_line(member.filename))
     except ResponseError:
         raise
     except OSError as error:
@@ -60,7 +60,7 @@ def read_members(path: Path, wanted: Callable[[list[str]], Iterable[str]]) -> di
         raise ResponseError(
             f"it is not a whole .eval archive ({reason}); copy it again, or leave it out"
         ) from None
-    return found
+    return contents
 
 
 def _unpack(

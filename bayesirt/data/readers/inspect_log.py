@@ -90,8 +90,8 @@ def _load(path: Path) -> tuple[dict[str, Any], list[Any]]:
         header = read_json(path)
         samples = header.get("samples")
     else:
-        found = read_members(path, _wanted)
-        header, *parts = found.values()
+        members = read_members(path, _wanted)
+        header, *parts = members.values()
         if not isinstance(header, dict) or not all(isinstance(part, list) for part in parts):
             raise ResponseError("its members are not those of a log; leave it out")
         samples = [sample for part in parts for sample in part]
@@ -123,7 +123,7 @@ def _solver(header: Mapping[str, Any]) -> dict[str, str]:
 
 def _graders(about: Mapping[str, Any]) -> dict[str, str]:
     """Return the grading model of each scorer, under the scorer's name in the scores."""
-    found: dict[str, str] = {}
+    judges: dict[str, str] = {}
     named: list[str] = []
     for scorer in about.get("scorers") or ():
         base = _texts(scorer).get("name", "").rpartition("/")[2]
@@ -133,18 +133,18 @@ def _graders(about: Mapping[str, Any]) -> dict[str, str]:
         role = options.get("model_role", "grader" if base.startswith("model_graded") else "")
         by_role = _texts(part_of(about, "model_roles").get(role))
         if judge := options.get("model") or by_role.get("model"):
-            found[named[-1]] = judge
-    return found
+            judges[named[-1]] = judge
+    return judges
 
 
 def _texts(given: object) -> dict[str, str]:
     """Return as text those values of an object that are text, numbers or lists of text."""
-    found = {}
+    texts = {}
     for name, value in given.items() if isinstance(given, dict) else ():
         several = isinstance(value, list) and all(isinstance(x, str) for x in value)
         if several or isinstance(value, str | int | float):
-            found[str(name)] = ", ".join(value) if isinstance(value, list) else str(value)
-    return found
+            texts[str(name)] = ", ".join(value) if isinstance(value, list) else str(value)
+    return texts
 
 
 def _unanswered(sample: Mapping[str, Any]) -> str:
@@ -159,14 +159,14 @@ def _unanswered(sample: Mapping[str, Any]) -> str:
 
 
 def _scores(scores: Mapping[str, Any]) -> dict[str, float]:
-    found: dict[str, float | None] = {}
+    numbers: dict[str, float | None] = {}
     for scorer, score in scores.items():
         value = score.get("value") if isinstance(score, dict) else None
         if isinstance(value, dict):
-            found |= {f"{scorer}/{key}": _as_score(part) for key, part in value.items()}
+            numbers |= {f"{scorer}/{key}": _as_score(part) for key, part in value.items()}
         else:
-            found[scorer] = _as_score(value)
-    return {name: score for name, score in found.items() if score is not None}
+            numbers[scorer] = _as_score(value)
+    return {name: score for name, score in numbers.items() if score is not None}
 
 
 def _as_score(value: object) -> float | None:
@@ -190,8 +190,8 @@ def _epoch(sample: Mapping[str, Any], place: str) -> int:
 
 
 def _tokens(sample: Mapping[str, Any], model: str) -> float:
-    own = part_of(part_of(sample, "model_usage"), model)
-    output, reasoning = length_of(own.get("output_tokens")), length_of(own.get("reasoning_tokens"))
+    use = part_of(part_of(sample, "model_usage"), model)
+    output, reasoning = length_of(use.get("output_tokens")), length_of(use.get("reasoning_tokens"))
     return output + reasoning if reasoning > output else output
 
 

@@ -81,29 +81,29 @@ def check_alike(logs: Logs, *, by: Sequence[str] = ("metric", "filter")) -> None
 
 def tell_harnesses_apart(logs: Logs) -> tuple[list[tuple[str, LogRows]], list[str]]:
     """Rename benchmarks that several harnesses have, as their items may differ."""
-    of: dict[str, set[str]] = {}
+    by_benchmark: dict[str, set[str]] = {}
     for _, rows in logs:
-        of.setdefault(rows.benchmark, set()).add(rows.harness)
-    shared = [benchmark for benchmark, harnesses in of.items() if len(harnesses) > 1]
-    told = [
+        by_benchmark.setdefault(rows.benchmark, set()).add(rows.harness)
+    shared = [benchmark for benchmark, harnesses in by_benchmark.items() if len(harnesses) > 1]
+    renamed = [
         (name, replace(rows, benchmark=f"{rows.benchmark} ({rows.harness})"))
         if rows.benchmark in shared
         else (name, rows)
         for name, rows in logs
     ]
-    return told, shared
+    return renamed, shared
 
 
 def _stack(logs: Logs, files: Sequence[str]) -> pd.DataFrame:
-    tables, place = [], {name: k for k, name in enumerate(files)}
+    tables, index = [], {name: k for k, name in enumerate(files)}
     for name, rows in logs:
         if not rows.answers.empty:
-            own = {"subject": rows.subject, "benchmark": rows.benchmark, "file": place[name]}
+            columns = {"subject": rows.subject, "benchmark": rows.benchmark, "file": index[name]}
             if rows.judges:
-                own["judge"] = rows.answers["metric"].map(rows.judges)
-            own["item"] = rows.benchmark + "/" + rows.answers["item"]
-            told = {x: y for x, y in rows.told.items() if x not in (*ANSWER_COLUMNS, "question")}
-            tables.append(rows.answers.assign(**{"model": rows.subject} | told | own))
+                columns["judge"] = rows.answers["metric"].map(rows.judges)
+            columns["item"] = rows.benchmark + "/" + rows.answers["item"]
+            facts = {x: y for x, y in rows.told.items() if x not in (*ANSWER_COLUMNS, "question")}
+            tables.append(rows.answers.assign(**{"model": rows.subject} | facts | columns))
     if not tables:
         return pd.DataFrame(columns=["subject", "benchmark", *ANSWER_COLUMNS])
     return pd.concat(tables, ignore_index=True)
@@ -113,12 +113,12 @@ def _with_levels(
     answers: pd.DataFrame, reading: Reading, files: Sequence[str]
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return answers whose items include levels of facets, and the columns of their metadata."""
-    known = answers.columns.drop(list(_NO_LEVELS))
+    columns = answers.columns.drop(list(_NO_LEVELS))
     for column in (*reading.facet, *reading.factors):
-        if column not in known:
+        if column not in columns:
             raise ResponseError(
                 f"these logs do not record `{one_line(column)}`; besides scores they record "
-                f"{list_columns(answers[known])}"
+                f"{list_columns(answers[columns])}"
             )
         untold = answers[column].isna()
         if untold.any():
@@ -189,12 +189,12 @@ def _refuse_contradiction(runs: pd.DataFrame, column: str, files: Sequence[str])
     pairs = len(runs.drop_duplicates(_PAIR))
     first = runs.iloc[0]
     same = runs[(runs[_PAIR] == first[_PAIR]).all(axis=1)].dropna(subset=column)
-    said = []
+    parts = []
     for _, run in same.drop_duplicates(column).head(2).iterrows():
         length = "" if np.isnan(run["latency"]) else f", length {run['latency']:g}"
-        said.append(f"{run['successes']} of {run['trials']}{length} in {files[run['file']]}")
+        parts.append(f"{run['successes']} of {run['trials']}{length} in {files[run['file']]}")
     raise ResponseError(
         f"runs contradict each other (pairs of subject and item: {pairs:,}), first at subject "
-        f"{one_line(first['subject'])!r}, item {one_line(first['item'])!r}: {' and '.join(said)}; "
+        f"{one_line(first['subject'])!r}, item {one_line(first['item'])!r}: {' and '.join(parts)}; "
         f"pass --duplicates first, last or trials, or leave a log out"
     )

@@ -74,8 +74,8 @@ def numbers_in(record: Mapping[str, Any]) -> dict[str, float]:
     >>> numbers_in({"acc": True, "f1": 0.5, "answer": "B", "bleu": None})
     {'acc': 1.0, 'f1': 0.5, 'bleu': nan}
     """
-    found = {str(key): as_number(value) for key, value in record.items()}
-    return {key: number for key, number in found.items() if number is not None}
+    numbers = {str(key): as_number(value) for key, value in record.items()}
+    return {key: number for key, number in numbers.items() if number is not None}
 
 
 def as_number(value: object) -> float | None:

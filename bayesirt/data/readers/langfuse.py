@@ -35,8 +35,8 @@ _SHOWN = 40
 
 def _recognises(path: Path, head: bytes) -> bool:
     """Return whether a file holds observations, judged by its path, or ending and first bytes."""
-    known = (b'"traceId"', b'"parentObservationId"')
-    of_table = path.suffix in _ENDINGS and all(key in head for key in known)
+    keys = (b'"traceId"', b'"parentObservationId"')
+    of_table = path.suffix in _ENDINGS and all(key in head for key in keys)
     return of_table or leads_export(path)
 
 
@@ -54,26 +54,26 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
         subject, benchmark = said_at(row, "model", ""), said_at(row, "name", path.stem)
         if not subject or row.get("input") is None:
             continue
-        own = answers.setdefault((subject, benchmark), [])
+        group = answers.setdefault((subject, benchmark), [])
         if row.get("level") == "ERROR":
             errors[subject, benchmark] += 1
             continue
         item, content = _item(row["input"])
         trial = trials[subject, benchmark, item]
         trials[subject, benchmark, item] += 1
-        own.append(Answer(item, _scores(row), trial, _length(row), content))
-    if not any(answer.scores for own in answers.values() for answer in own):
+        group.append(Answer(item, _scores(row), trial, _length(row), content))
+    if not any(answer.scores for group in answers.values() for answer in group):
         raise NoAnswersError(
             "no observation with a model and an input has a numeric score; score the generations "
             "themselves, not their traces, and export again"
         )
     return [
         choose_scores(
-            NAME, subject, benchmark, own, choices,
+            NAME, subject, benchmark, group, choices,
             left_out={"error": errors[subject, benchmark]},
         )
-        for (subject, benchmark), own in answers.items()
-        if any(answer.scores for answer in own) or errors[subject, benchmark]
+        for (subject, benchmark), group in answers.items()
+        if any(answer.scores for answer in group) or errors[subject, benchmark]
     ]  # fmt: skip
 
 
@@ -93,19 +93,19 @@ def _item(asked: object) -> tuple[str, str]:
     text = asked if isinstance(asked, str) else json.dumps(asked, sort_keys=True)
     content = hash_of(text)
     last = asked[-1] if isinstance(asked, list) and asked else None
-    said = last.get("content") if isinstance(last, dict) else None  # Last message of a chat.
-    return f"{one_line(said if isinstance(said, str) else text, _SHOWN)} ({content[:8]})", content
+    query = last.get("content") if isinstance(last, dict) else None  # Last message of a chat.
+    return f"{one_line(query if isinstance(query, str) else text, _SHOWN)} ({content[:8]})", content
 
 
 def _scores(row: Mapping[str, Any]) -> dict[str, float]:
     """Return the mean of each score; only scores are lists of numbers in an observation."""
-    found = {}
+    scores = {}
     for name, values in row.items():
         if isinstance(values, list) and values:
             numbers = [number for value in values if (number := as_number(value)) is not None]
             if len(numbers) == len(values) and not any(map(math.isnan, numbers)):
-                found[str(name)] = math.fsum(numbers) / len(numbers)
-    return found
+                scores[str(name)] = math.fsum(numbers) / len(numbers)
+    return scores
 
 
 def _length(row: Mapping[str, Any]) -> float:

@@ -44,8 +44,8 @@ def leads_export(path: Path) -> bool:
 def of_export(path: Path) -> str | None:
     """Return "" for a file that is read with the first of its project, None for any other."""
     project = path.absolute().parent.parent
-    known = path.parent.name in _ASIDE and (project / _SCORES).is_dir()
-    return "" if known and any((project / x).is_dir() for x in _OBSERVATIONS) else None
+    in_export = path.parent.name in _ASIDE and (project / _SCORES).is_dir()
+    return "" if in_export and any((project / x).is_dir() for x in _OBSERVATIONS) else None
 
 
 def exported_rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -77,8 +77,8 @@ def _rows(folder: Path) -> Iterable[Row]:
     for file in _files(folder):
         for row in _rows_of(file):
             rows[_text(row, "id")] = {name: row[name] for name in _WANTED & row.keys()}
-    told = {name for row in rows.values() for name in row}
-    if rows and folder.name in _OBSERVATIONS and not {_INPUT, _MODEL} <= told:
+    columns = {name for row in rows.values() for name in row}
+    if rows and folder.name in _OBSERVATIONS and not {_INPUT, _MODEL} <= columns:
         raise NoAnswersError(
             "its observations have no input or no model; also export the field groups `io` and "
             "`model`"
@@ -127,8 +127,8 @@ def _scores(folder: Path) -> tuple[Scores, Scores]:
             raise ResponseError(
                 f"the score {_text(row, 'id')} has a value that is not a number; export it again"
             ) from None
-        own = of_observation[observation] if observation else of_trace[_text(row, "trace_id")]
-        own.setdefault(name, []).append(value)
+        scores = of_observation[observation] if observation else of_trace[_text(row, "trace_id")]
+        scores.setdefault(name, []).append(value)
     return of_observation, of_trace
 
 

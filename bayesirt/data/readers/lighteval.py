@@ -69,8 +69,8 @@ def _aside(path: Path) -> str | None:
     parts = path.absolute().parts
     if match is None or "results" not in parts[:-1]:
         return None
-    place = len(parts) - 1 - parts[::-1].index("results")
-    details = Path(*parts[:place], "details", *parts[place + 1 : -1], match[1])
+    position = len(parts) - 1 - parts[::-1].index("results")
+    details = Path(*parts[:position], "details", *parts[position + 1 : -1], match[1])
     return "" if details.is_dir() else None
 
 

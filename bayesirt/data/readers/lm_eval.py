@@ -81,13 +81,13 @@ def _model(path: Path, date: str, task: str) -> tuple[str, dict[str, str], tuple
     """Return the model's name, the number of examples, and a note if the folder names the model."""
     folder = path.absolute().parent
     results = sorted(folder.glob("*_*.json"))
-    beside = [p for p in results if p.name.endswith(f"_{date}.json")]
-    told = [
-        read_beside(other) for other in beside or [p for p in results if _RESULTS.fullmatch(p.name)]
+    dated = [p for p in results if p.name.endswith(f"_{date}.json")]
+    contents = [
+        read_beside(other) for other in dated or [p for p in results if _RESULTS.fullmatch(p.name)]
     ]
-    shots = [n for one in told if isinstance(n := one.get("n-shot"), dict) and task in n]
+    shots = [n for one in contents if isinstance(n := one.get("n-shot"), dict) and task in n]
     fewshot = {"fewshot": str(shots[0][task])} if len(shots) == 1 else {}
-    names = {x for one in told if isinstance(x := one.get("model_name"), str) and x.strip()}
+    names = {x for one in contents if isinstance(x := one.get("model_name"), str) and x.strip()}
     if len(names) == 1:
         return names.pop(), fewshot, ()
     by_folder = folder.name.replace("__", "/", 1)

@@ -63,7 +63,7 @@ def read_logs(
     path: str | Path, reading: Reading, progress: Callable[[int, int], None] | None = None
 ) -> tuple[Responses, FoundLogs]:
     """Read logs as `read_log_folder` does, with options as a `Reading`."""
-    runs, found = _read_runs(path, reading, progress)
+    runs, report = _read_runs(path, reading, progress)
     subjects = runs["subject"].unique()
     if len(subjects) == 1:
         raise ResponseError(
@@ -79,14 +79,14 @@ def read_logs(
         subject_metadata=reading.factors,
         duplicates=reading.duplicates,
     )
-    return replace(responses, scale=found.scale), found
+    return replace(responses, scale=report.scale), report
 
 
 def read_log_runs(path: str | Path, reading: Reading) -> tuple[pd.DataFrame, FoundLogs]:
     """Read right and wrong answers as `read_logs` does, even of a single subject or item."""
-    runs, found = _read_runs(path, reading)
-    refuse_other_answers(found.scale, "comparing or scoring single subjects", "binary")
-    return runs, found
+    runs, report = _read_runs(path, reading)
+    refuse_other_answers(report.scale, "comparing or scoring single subjects", "binary")
+    return runs, report
 
 
 def _read_runs(
@@ -100,10 +100,10 @@ def _read_runs(
         Path(path),
         Choices(reading.metric, reading.filter, (*reading.facet, *reading.factors)),
     )
-    found, left_out = _find(path, reading.skip_damaged)
+    files, left_out = _find(path, reading.skip_damaged)
     logs: list[tuple[str, LogRows]] = []
     still_open: list[OpenChoiceError] = []
-    for k, (file, harness) in enumerate(found):
+    for k, (file, harness) in enumerate(files):
         shown = _shown(file, path)
         try:
             logs += [(shown, rows) for rows in harness.read(file, choices)]
@@ -118,7 +118,7 @@ def _read_runs(
                 raise ResponseError(f"{shown}: {error}") from None
             left_out.append(LeftOut(shown, "file", 1, f"damaged: {error}"))
         if progress is not None:
-            progress(k + 1, len(found))
+            progress(k + 1, len(files))
     refuse_open(still_open)
     if not logs:
         raise _nothing(path, left_out)
@@ -151,10 +151,10 @@ def refuse_no_log(path: Path) -> NoReturn:
     """Refuse a file that is not a log, though it may belong to one."""
     shown = one_line(str(path), 200)
     for harness in HARNESSES:
-        said = harness.aside(path)
-        if said:
-            raise ResponseError(f"{shown}: {said}")
-        if said is not None:
+        reason = harness.aside(path)
+        if reason:
+            raise ResponseError(f"{shown}: {reason}")
+        if reason is not None:
             raise ResponseError(
                 f"{shown} holds no answers, but belongs to the logs of its run; name one of them, "
                 f"or their folder"
@@ -198,8 +198,8 @@ def _join(
 def _summary(logs: list[tuple[str, LogRows]]) -> pd.DataFrame:
     table = []
     for benchmark in dict.fromkeys(rows.benchmark for _, rows in logs):
-        of = [(name, rows) for name, rows in logs if rows.benchmark == benchmark]
-        scored = [rows for _, rows in of if rows.metric] or [of[0][1]]
+        group = [(name, rows) for name, rows in logs if rows.benchmark == benchmark]
+        scored = [rows for _, rows in group if rows.metric] or [group[0][1]]
         table.append(
             {
                 "benchmark": benchmark,
@@ -209,7 +209,7 @@ def _summary(logs: list[tuple[str, LogRows]]) -> pd.DataFrame:
                 "subjects": len({rows.subject for rows in scored}),
                 "items": len({item for rows in scored for item in rows.answers["item"]}),
                 "answers": sum(len(rows.answers) for rows in scored),
-                "files": len({name for name, _ in of}),
+                "files": len({name for name, _ in group}),
             }
         )
     return pd.DataFrame(table)
@@ -227,7 +227,7 @@ def _nothing(path: Path, left_out: list[LeftOut]) -> ResponseError:
 
 def _find(path: Path, skip_damaged: bool) -> tuple[list[tuple[Path, Harness]], list[LeftOut]]:
     """Return the logs in a folder, and the files that are left out."""
-    found, left_out = [], []
+    logs, left_out = [], []
     for file, problem in _walk(path):
         shown = _shown(file, path)
         try:
@@ -239,12 +239,12 @@ def _find(path: Path, skip_damaged: bool) -> tuple[list[tuple[Path, Harness]], l
                 raise ResponseError(f"{shown}: {error}") from None
             problem, harness = f"damaged: {error}", None
         if harness is not None:
-            found.append((file, harness))
+            logs.append((file, harness))
             continue
         why = problem or _why_not(file)
         if why:
             left_out.append(LeftOut(shown, "file", 1, str(why)))
-    return found, left_out
+    return logs, left_out
 
 
 def _walk(path: Path) -> Iterator[tuple[Path, str | OSError]]:
@@ -281,9 +281,9 @@ def _problem(file: Path, root: Path) -> str | OSError:
 def _why_not(file: Path) -> str:
     """Return why a file is left out, or an empty string if it is read together with a log."""
     for harness in HARNESSES:
-        said = harness.aside(file)
-        if said is not None:
-            return said
+        reason = harness.aside(file)
+        if reason is not None:
+            return reason
     if _TABLE_ENDINGS.intersection(file.suffixes):
         return "a table; read it separately"
     return "not a log of a known harness"

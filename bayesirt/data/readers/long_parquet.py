@@ -222,25 +222,25 @@ class LongParquet:
             return None
 
     def _batches(self, *columns: str) -> Iterator[pa.RecordBatch]:
-        done = 0
+        n_read = 0
         for batch in self._decoded(*columns):
             yield batch
-            done += batch.num_rows
+            n_read += batch.num_rows
             if self.progress is not None:
-                self.progress(done, self.n_rows)
+                self.progress(n_read, self.n_rows)
 
     def _decoded(self, *columns: str) -> Iterator[pa.RecordBatch]:
         try:
             schema = pa.parquet.read_schema(parquet_parts(self.path)[0])
             # Text is kept as a dictionary, as every row may refer to the same long text.
-            own = *self.roles.values(), *self.describing
-            text = [c for c in own if not pa.types.is_nested(schema.field(c).type)]
+            names = *self.roles.values(), *self.describing
+            text = [c for c in names if not pa.types.is_nested(schema.field(c).type)]
             # Prefetched pages would stay in memory until the whole file is read.
             options = {"read_dictionary": text, "buffer_size": _BUFFER, "pre_buffer": False}
-            missing, wanted = self.n_rows, list(dict.fromkeys(columns))
+            missing, selected = self.n_rows, list(dict.fromkeys(columns))
             for part in parquet_parts(self.path):
                 with pa.parquet.ParquetFile(part, **options) as file:
-                    for batch in file.iter_batches(_AT_ONCE, columns=wanted):
+                    for batch in file.iter_batches(_AT_ONCE, columns=selected):
                         check_dictionaries(batch)
                         missing -= batch.num_rows
                         if missing < 0:

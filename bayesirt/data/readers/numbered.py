@@ -50,8 +50,8 @@ def _by_appearance(codes: NDArray[np.integer], n_codes: int) -> NDArray[np.intp]
     """Return the distinct codes in order of first appearance; -1 becomes the largest code."""
     first = np.full(n_codes, len(codes))
     first[codes[::-1]] = np.arange(len(codes))[::-1]  # Assigned in reverse, so the first row wins.
-    found = np.flatnonzero(first < len(codes))
-    return found[np.argsort(first[found])]
+    distinct = np.flatnonzero(first < len(codes))
+    return distinct[np.argsort(first[distinct])]
 
 
 def can_be_numbered(kind: pa.DataType) -> bool:
@@ -103,12 +103,12 @@ class ItemValues:
         numbers = self._values.numbers(column)
         more = np.full(n_items - len(self._of_item), _UNSEEN, np.int32)
         self._of_item = np.append(self._of_item, more)
-        known = self._of_item[item]
-        if len(known) and known.min() == _UNSEEN:
-            new = known == _UNSEEN
+        stored = self._of_item[item]
+        if len(stored) and stored.min() == _UNSEEN:
+            new = stored == _UNSEEN
             self._of_item[item[new][::-1]] = numbers[new][::-1]
-            known = self._of_item[item]
-        differs = known != numbers
+            stored = self._of_item[item]
+        differs = stored != numbers
         if differs.any():
             self.varying = int(item[np.argmax(differs)])
 

@@ -66,8 +66,8 @@ def _lengths(path: Path) -> dict[str, float]:
     predictions = _predictions(path)
     if not predictions.is_file():
         return {}
-    told = read_beside(predictions)
-    return {k: length_of(v.get("res_length")) for k, v in told.items() if isinstance(v, dict)}
+    records = read_beside(predictions)
+    return {k: length_of(v.get("res_length")) for k, v in records.items() if isinstance(v, dict)}
 
 
 def _trials(entry: Mapping[str, Any]) -> list[dict[str, float]]:

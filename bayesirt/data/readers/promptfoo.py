@@ -54,35 +54,35 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
     errors: Counter[tuple[str, str]] = Counter()
     trials: Counter[tuple[tuple[str, str], str]] = Counter()
     for k, row in enumerate(results):
-        of = _provider(row, k), _prompt(row)
-        own = answers.setdefault(of, [])
+        pair = _provider(row, k), _prompt(row)
+        group = answers.setdefault(pair, [])
         if row.get("failureReason") == _ERROR:
-            errors[of] += 1
+            errors[pair] += 1
             continue
         name, content = items[_test(row)]
-        trials[of, name] += 1
-        own.append(Answer(name, _scores(row), trials[of, name] - 1, _length(row), content))
+        trials[pair, name] += 1
+        group.append(Answer(name, _scores(row), trials[pair, name] - 1, _length(row), content))
     benchmark = said_at(part_of(log, "config"), "description", path.stem)
-    apart = len(prompts) > 1 and "prompt" not in choices.told
+    per_prompt = len(prompts) > 1 and "prompt" not in choices.told
     shown = {_prompt(row): _shown(row) for row in results}
     judges = _judges(results)
     return [
         choose_scores(
-            NAME, f"{of[0]} (prompt {prompts[of[1]]})" if apart else of[0], benchmark, own, choices,
-            usual=PASS, left_out={"error": errors[of]},
-            told={"prompt": shown[of[1]]}, judges=judges,
+            NAME, f"{pair[0]} (prompt {prompts[pair[1]]})" if per_prompt else pair[0], benchmark,
+            group, choices, usual=PASS, left_out={"error": errors[pair]},
+            told={"prompt": shown[pair[1]]}, judges=judges,
         )
-        for of, own in answers.items()
+        for pair, group in answers.items()
     ]  # fmt: skip
 
 
 def _test(row: Mapping[str, Any]) -> str:
     """Return a key that identifies a test, however often it was run."""
     test = part_of(row, "testCase")
-    asked = [test.get("description"), row.get("vars"), test.get("assert")]
-    if not any(asked):
-        asked.append(row.get("testIdx"))
-    return json.dumps(asked, sort_keys=True)
+    parts = [test.get("description"), row.get("vars"), test.get("assert")]
+    if not any(parts):
+        parts.append(row.get("testIdx"))
+    return json.dumps(parts, sort_keys=True)
 
 
 def _items(results: list[dict[str, Any]]) -> dict[str, tuple[str, str]]:
@@ -91,8 +91,8 @@ def _items(results: list[dict[str, Any]]) -> dict[str, tuple[str, str]]:
     for k, row in enumerate(results):
         places.setdefault(_test(row), row.get("testIdx", k))
     titles = {test: json.loads(test)[0] for test in places}
-    own = [title for title in titles.values() if isinstance(title, str) and title.strip()]
-    described = len({*own}) == len(places)
+    texts = [title for title in titles.values() if isinstance(title, str) and title.strip()]
+    described = len({*texts}) == len(places)
     return {
         test: (
             str(titles[test]) if described else str(place),
@@ -113,7 +113,7 @@ def _shown(row: Mapping[str, Any]) -> str:
 
 def _judges(results: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Return the provider that grades each metric, if it is the same for all tests."""
-    found: dict[str, set[str]] = {}
+    by_metric: dict[str, set[str]] = {}
     for row in results:
         test = part_of(row, "testCase")
         checks, usual = test.get("assert"), part_of(test, "options").get("provider")
@@ -123,8 +123,8 @@ def _judges(results: Iterable[Mapping[str, Any]]) -> dict[str, str]:
                 judge = check.get("provider") or (usual if by_model else None)
                 judge = judge.get("id") if isinstance(judge, dict) else judge
                 for metric in (PASS, "score", check.get("metric")) if judge else ():
-                    found.setdefault(str(metric), set()).add(str(judge))
-    return {metric: judges.pop() for metric, judges in found.items() if len(judges) == 1}
+                    by_metric.setdefault(str(metric), set()).add(str(judge))
+    return {metric: judges.pop() for metric, judges in by_metric.items() if len(judges) == 1}
 
 
 def _numbers(values: Iterable[str]) -> dict[str, int]:
@@ -140,8 +140,8 @@ def _provider(row: Mapping[str, Any], position: int) -> str:
 
 
 def _scores(row: Mapping[str, Any]) -> dict[str, float]:
-    own = {"score": score_at(row, "score"), PASS: score_at(row, "success")}
-    return numbers_in(part_of(row, "namedScores")) | own
+    scores = {"score": score_at(row, "score"), PASS: score_at(row, "success")}
+    return numbers_in(part_of(row, "namedScores")) | scores
 
 
 def _length(row: Mapping[str, Any]) -> float:

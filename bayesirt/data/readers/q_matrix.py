@@ -106,25 +106,25 @@ def _parse(text: str, name: str) -> Any:
 
 def _from_json(content: Any, name: str) -> QMatrix:
     named = isinstance(content, dict) and isinstance(content.get("items"), dict)
-    known = content.get("abilities", []) if named else []
+    listed = content.get("abilities", []) if named else []
     lists = content["items"] if named else content
     if not (isinstance(lists, Mapping) and lists):
         raise ResponseError(f"{name} holds no items; write an object that maps items to abilities")
-    for owner, abilities in (("the list of all abilities", known), *lists.items()):
+    for owner, abilities in (("the list of all abilities", listed), *lists.items()):
         if not (isinstance(abilities, list) and all(isinstance(k, str) for k in abilities)):
             raise ResponseError(
                 f"{name} does not hold a list of names at {one_line(owner)!r}; list the abilities"
             )
         check_names(abilities, f"at {one_line(owner)!r} the ability")
     of_items = dict.fromkeys(k for abilities in lists.values() for k in abilities)
-    unlisted = [k for k in of_items if k not in known]
-    if known and unlisted:
+    unlisted = [k for k in of_items if k not in listed]
+    if listed and unlisted:
         raise ResponseError(
             f"{name} names the ability {one_line(unlisted[0])!r}, which is not among all "
             f"`abilities`; add it there, or correct it"
         )
-    place = {k: position for position, k in enumerate(known or of_items)}
-    needs = np.zeros((len(lists), len(place)), bool)
+    positions = {k: position for position, k in enumerate(listed or of_items)}
+    needs = np.zeros((len(lists), len(positions)), bool)
     for row, abilities in zip(needs, lists.values(), strict=True):
-        row[[place[k] for k in abilities]] = True
-    return QMatrix(tuple(lists), tuple(place), needs)
+        row[[positions[k] for k in abilities]] = True
+    return QMatrix(tuple(lists), tuple(positions), needs)

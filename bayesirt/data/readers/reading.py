@@ -84,8 +84,8 @@ class Reading:
     @property
     def given(self) -> dict[str, Any]:
         """Options that differ from their defaults, by name."""
-        own = ((option.name, getattr(self, option.name), option.default) for option in fields(self))
-        return {name: value for name, value, default in own if value != default}
+        options = ((field.name, getattr(self, field.name), field.default) for field in fields(self))
+        return {name: value for name, value, default in options if value != default}
 
     @property
     def cluster_file(self) -> Path | None:
@@ -120,9 +120,9 @@ class Reading:
     @property
     def wanted(self) -> tuple[str, ...]:
         """Columns of a long table that must describe its items."""
-        own = () if self.item_table else self.describing
+        columns = () if self.item_table else self.describing
         by = () if self.topic_file else filter(None, [self.topic_column])
-        return tuple(dict.fromkeys((*own, *by)))
+        return tuple(dict.fromkeys((*columns, *by)))
 
     @property
     def described_subjects(self) -> tuple[str, ...]:

@@ -138,8 +138,8 @@ def read_responses(
     """
     left_out: list[str] = []
     responses, _ = read_results(results, Reading(**options), announce=left_out.append)
-    for said in left_out:
-        warnings.warn(said, LeftOutWarning, stacklevel=2)
+    for sentence in left_out:
+        warnings.warn(sentence, LeftOutWarning, stacklevel=2)
     return responses
 
 
@@ -158,14 +158,14 @@ def read_results(
         raise ResponseError(
             "--items-in belongs to wide files, names of columns to long ones; leave out either"
         )
-    found = None
+    report = None
     if path is None:
         responses = _of_frame(frame_of(results), "the table", reading, announce)
     elif not are_logs(path, reading):
         responses = _read_table(path, reading, progress, announce)
     else:
-        responses, found = read_logs(path, reading, progress)
-    return _completed(responses, reading), found
+        responses, report = read_logs(path, reading, progress)
+    return _completed(responses, reading), report
 
 
 def _completed(responses: Responses, reading: Reading) -> Responses:
@@ -245,10 +245,10 @@ def _of_frame(
 ) -> Responses:
     """Make responses from a long or wide table."""
     items_in = reading.items_in
-    told = any(reading.named.values()) or reading.topic_column in frame.columns or reading.factors
+    hints = any(reading.named.values()) or reading.topic_column in frame.columns or reading.factors
     _refuse_battles(frame, name)
     roles = find_columns(frame.columns, reading.columns)
-    if items_in is None and (told or {"subject", "item"} <= roles.keys()):
+    if items_in is None and (hints or {"subject", "item"} <= roles.keys()):
         if reading.cluster_column:
             roles["cluster"] = reading.cluster_column
         return _from_long(frame, roles, name, reading, announce)

@@ -52,8 +52,8 @@ def read_streamed(
     as_written = schema_version(schema) is not None and not any(reading.named.values())
     named = {**reading.columns, **(OWN_ROLES if as_written else {})}
     roles = find_columns(schema.names, named)
-    found = {"subject", "item", "score"} <= roles.keys() and set(roles.values()) <= {*schema.names}
-    if not found or not all(is_plain(schema.field(roles[k]).type) for k in ("subject", "item")):
+    usable = {"subject", "item", "score"} <= roles.keys() and set(roles.values()) <= {*schema.names}
+    if not usable or not all(is_plain(schema.field(roles[k]).type) for k in ("subject", "item")):
         return None
     if out_of_core is None:
         out_of_core = n_rows * _BYTES_A_ROW > host_bytes_free()
@@ -73,18 +73,18 @@ def read_streamed(
     if not out_of_core and not file.counts(reading.scale):
         return None
     own_cluster = CLUSTER if as_written and CLUSTER in schema.names else None
-    whole = partial(
+    complete = partial(
         _completed, path, schema, roles["subject"], reading.cluster_column or own_cluster
     )
     if not out_of_core:
-        return whole(file.in_memory(reading.duplicates))
+        return complete(file.in_memory(reading.duplicates))
     if left_out and announce is not None:
         listed = ", ".join(f"`{one_line(name)}`" for name in left_out)
         announce(
             f"{n_rows:,} rows are left on disk without {listed}: lengths, times, costs and lists "
             f"cannot be stored there"
         )
-    return whole(file.on_disk(reading.duplicates))
+    return complete(file.on_disk(reading.duplicates))
 
 
 def _completed(

@@ -83,18 +83,18 @@ def with_topics_of_file(responses: Responses, path: Path) -> Responses:
 
 def with_item_table(responses: Responses, path: Path, *, of_questions: bool) -> Responses:
     """Add the columns of a file with one row per item or question; absent ones are missing."""
-    told, known = _described(path, "item"), responses.item_metadata
-    sought = list(known[QUESTION]) if of_questions else list(responses.items)
-    _refuse_strangers(told.index, sought, one_line(path.name, 80), "item")
-    told = told.reindex(sought).set_axis(known.index)
-    return replace(responses, item_metadata=known.assign(**told))
+    table, metadata = _described(path, "item"), responses.item_metadata
+    names = list(metadata[QUESTION]) if of_questions else list(responses.items)
+    _refuse_strangers(table.index, names, one_line(path.name, 80), "item")
+    table = table.reindex(names).set_axis(metadata.index)
+    return replace(responses, item_metadata=metadata.assign(**table))
 
 
 def with_subject_table(responses: Responses, path: Path) -> Responses:
     """Add the columns of a file with one row per subject."""
-    told, known = _described(path, "subject"), responses.subject_metadata
-    _refuse_strangers(told.index, responses.subjects, one_line(path.name, 80), "subject")
-    return replace(responses, subject_metadata=known.assign(**told.reindex(known.index)))
+    table, metadata = _described(path, "subject"), responses.subject_metadata
+    _refuse_strangers(table.index, responses.subjects, one_line(path.name, 80), "subject")
+    return replace(responses, subject_metadata=metadata.assign(**table.reindex(metadata.index)))
 
 
 def _described(path: Path, kind: str) -> pd.DataFrame:
@@ -160,8 +160,8 @@ def _pairs(path: Path, subject: str, cluster: str) -> Iterator[pd.DataFrame]:
     parts = parquet_parts(path)
     schema = pa.parquet.read_schema(parts[0])
     if cluster not in schema.names:
-        there = list_columns(pd.DataFrame(columns=schema.names))
-        raise ResponseError(f"no column `{one_line(cluster)}`; the columns are {there}")
+        listed = list_columns(pd.DataFrame(columns=schema.names))
+        raise ResponseError(f"no column `{one_line(cluster)}`; the columns are {listed}")
     if pa.types.is_nested(schema.field(cluster).type):
         raise ResponseError(
             f"`{one_line(cluster)}` holds lists, not names of clusters; name another"
@@ -177,8 +177,8 @@ def _pairs(path: Path, subject: str, cluster: str) -> Iterator[pd.DataFrame]:
 
 def _added(responses: Responses, subject: pd.Series, cluster: pd.Series, name: str) -> Responses:
     codes, subjects = encode_names(subject, "subject")
-    found = clusters_of_rows(cluster, codes, subjects)
-    of_subject = dict(zip(subjects, found.of_each, strict=True))
+    clusters = clusters_of_rows(cluster, codes, subjects)
+    of_subject = dict(zip(subjects, clusters.of_each, strict=True))
     missing = next((s for s in responses.subjects if s not in of_subject), None)
     if missing is not None:
         raise ResponseError(f"{name} names no cluster for subject {one_line(missing)!r}; add a row")

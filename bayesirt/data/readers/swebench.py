@@ -77,7 +77,7 @@ def _of_submission(
     report: Mapping[str, Any], path: Path
 ) -> tuple[dict[str, float], dict[str, int]]:
     folder = path.absolute().parents[2]
-    reports = [read_beside(beside) for beside in sorted(folder.glob(f"*/{_ENDING.as_posix()}"))]
+    reports = [read_beside(file) for file in sorted(folder.glob(f"*/{_ENDING.as_posix()}"))]
     if len(reports) < 2:
         raise NoAnswersError(
             "a submission lists only what it resolved; put its folder next to those of others"

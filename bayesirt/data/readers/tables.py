@@ -256,18 +256,18 @@ def refuse_parquet(name: str, error: Exception) -> NoReturn:
 
 def parquet_schema(path: Path) -> tuple[pa.Schema, int] | None:
     """Return the schema of a Parquet table and its number of rows, without reading rows."""
-    found = [_schema_of(part) for part in parquet_parts(path)]
-    known = [one for one in found if one is not None]
-    if not known or len(known) < len(found):
+    schemas = [_schema_of(part) for part in parquet_parts(path)]
+    readable = [one for one in schemas if one is not None]
+    if not readable or len(readable) < len(schemas):
         return None
-    schema = known[0][0]
-    for part, (other, _) in zip(parquet_parts(path), known, strict=True):
+    schema = readable[0][0]
+    for part, (other, _) in zip(parquet_parts(path), readable, strict=True):
         if {*other.names} != {*schema.names}:
             raise ResponseError(
                 f"{one_line(part.name, 80)} has other columns than the first file of its folder; "
                 f"keep the files of one table in a folder"
             )
-    return schema, sum(n_rows for _, n_rows in known)
+    return schema, sum(n_rows for _, n_rows in readable)
 
 
 def _schema_of(path: Path) -> tuple[pa.Schema, int] | None:

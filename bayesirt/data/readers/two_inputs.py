@@ -24,16 +24,16 @@ def read_two(
 
     A subject in both is renamed to ``name (old)`` and ``name (new)``.
     """
-    frames, found = [], []
+    frames, reports = [], []
     for path in (old, new):
         if are_logs(path, reading):
-            runs, own = read_log_runs(path, reading)
-            found.append(own)
+            runs, report = read_log_runs(path, reading)
+            reports.append(report)
             frames.append(runs.rename(columns={"successes": "score"})[_OF_LOGS])
         else:
             frames.append(as_long(path, reading))
         frames[-1] = frames[-1].astype({"subject": str, "item": str})
-    if len(found) == 1 and reading.threshold is not None:
+    if len(reports) == 1 and reading.threshold is not None:
         raise ResponseError(
             "one of the inputs is a log and the other a table, to which --threshold cannot apply "
             "alike; write both as tables with bayesirt convert"
@@ -60,9 +60,9 @@ def read_two(
             **measured,
             item_metadata=[c for c in both if c not in ("subject", "item", "score", *_MEASURES)],
             duplicates=reading.duplicates,
-            threshold=None if found else reading.threshold,
+            threshold=None if reports else reading.threshold,
             scale=reading.scale,
         ),
         (list(one["subject"].unique()), list(two["subject"].unique())),
-        found,
+        reports,
     )
