@@ -64,12 +64,12 @@ class Continuous(TwoPL):
     def parameters(self, n_subjects: int, n_items: int, **known: Any) -> tuple[Array, ...]:
         """Draw ability, discrimination, intercept, gap, φ and shift."""
         drawn = super().parameters(n_subjects, n_items, **known)
-        own = []
+        values = []
         for name, (usual, sigma) in USUAL.items():
             mu = sample(f"mu_{name}", Normal(usual, MU_SD))
             with plate("item", n_items):
-                own.append(sample(name, (Normal if name == "shift" else LogNormal)(mu, sigma)))
-        return *drawn, *own
+                values.append(sample(name, (Normal if name == "shift" else LogNormal)(mu, sigma)))
+        return *drawn, *values
 
     def answers(self, drawn: tuple[Array, ...], trials: Counts, successes: Counts | None) -> None:
         """Condition on scores; this model cannot simulate them."""
@@ -86,9 +86,9 @@ class Continuous(TwoPL):
         edge = alpha * jnp.log(1.5 / PARTS) - jnp.log(alpha) - betaln(mu * phi, (1 - mu) * phi)
         at_edge = (successes == 1) | (successes == trials - 1)
         between = jnp.where(at_edge, edge + jnp.log(PARTS), beta.log_prob(y))
-        said = jnp.where(inside, jnp.log(some - whole) + between, jnp.log1p(-some))
-        said = jnp.where(successes >= trials, jnp.log(whole), said)
-        numpyro.factor("scores", jnp.where(trials > 0, said, 0))
+        log_density = jnp.where(inside, jnp.log(some - whole) + between, jnp.log1p(-some))
+        log_density = jnp.where(successes >= trials, jnp.log(whole), log_density)
+        numpyro.factor("scores", jnp.where(trials > 0, log_density, 0))
 
     @property
     def usual(self) -> Mapping[str, tuple[float, float]]:

@@ -228,7 +228,8 @@ class LaRT(ResponseModel):
 
     def describe(self) -> str:
         """Return a short description of the model and its assumptions."""
-        own = ", different lengths for wrong answers" if self.wrong_lengths else ""
+        suffix = ", different lengths for wrong answers" if self.wrong_lengths else ""
         return (
-            f"LaRT: {self.link}, free slopes, log-normal lengths{own}, correlated ability and speed"
+            f"LaRT: {self.link}, free slopes, log-normal lengths{suffix}, "
+            f"correlated ability and speed"
         )
