@@ -36,8 +36,8 @@ def convergence(draws: Draws) -> Convergence:
     size = max(1, _AT_ONCE // (n_chains * n_draws))
     batches = (draws[..., k : k + size] for k in range(0, n, size))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = pool.map(_of_batch, batches)
-        return Convergence(*map(np.concatenate, zip(*found, strict=True)))
+        results = pool.map(_of_batch, batches)
+        return Convergence(*map(np.concatenate, zip(*results, strict=True)))
 
 
 def _of_batch(draws: Draws) -> Convergence:
@@ -73,6 +73,6 @@ def _effective(draws: Draws) -> NDArray[np.float64]:
     from numpyro.diagnostics import effective_sample_size
 
     n = draws.shape[0] * draws.shape[1]
-    found, most = effective_sample_size(draws), n * np.log10(n)
-    found = np.where((found <= 0) | (found > most), most, found)
-    return np.where(np.ptp(draws, (0, 1)) == 0, n, found)
+    sizes, most = effective_sample_size(draws), n * np.log10(n)
+    sizes = np.where((sizes <= 0) | (sizes > most), most, sizes)
+    return np.where(np.ptp(draws, (0, 1)) == 0, n, sizes)

@@ -35,8 +35,8 @@ class RankLogs(Hooks):  # type: ignore[misc]
 
 def _folder_of(location: str) -> str:
     """Return the folder of a log, given its path or file URL."""
-    told = urlparse(location)
-    path = unquote(told.path) if told.scheme == "file" else location
+    url = urlparse(location)
+    path = unquote(url.path) if url.scheme == "file" else location
     return path.rpartition("/")[0] or "."
 
 
@@ -45,7 +45,7 @@ def rank_folder(folder: str) -> str:
     out = os.environ[OUT]
     options = shlex.split(os.environ.get(OPTIONS, ""))
     command = [sys.executable, "-m", "bayesirt", "rank", folder, "--out", out, "--overwrite"]
-    done = subprocess.run([*command, "--quiet", *options], capture_output=True, text=True)
-    if done.returncode:
-        return done.stderr.strip().removeprefix("bayesirt: ") or "the ranking was interrupted"
+    process = subprocess.run([*command, "--quiet", *options], capture_output=True, text=True)
+    if process.returncode:
+        return process.stderr.strip().removeprefix("bayesirt: ") or "the ranking was interrupted"
     return f"the models of {folder} are ranked in {Path(out, 'report.html')}"

@@ -98,9 +98,9 @@ def _name_of(function: Callable[..., Any], signature: _Signature) -> str:
     """Return a file name that is unique to this program and package version."""
     settings = [getattr(jax.config, name) for name in _SETTINGS]
     leaves = [(shape, str(dtype), weak) for shape, dtype, weak in signature.leaves]
-    said = function.__module__, function.__qualname__, str(signature.structure), leaves, settings
+    content = function.__module__, function.__qualname__, str(signature.structure), leaves, settings
     return hashlib.sha256(
-        repr((_versions(), said)).encode() + pickle.dumps(signature.constants)
+        repr((_versions(), content)).encode() + pickle.dumps(signature.constants)
     ).hexdigest()
 
 
@@ -117,10 +117,10 @@ def _save(path: Path, program: export.Exported) -> None:
     """Write a program, preceded by its digest and result classes, atomically."""
     classes, text = sorted(_classes(program.out_tree)), bytes(program.serialize())
     head = json.dumps([hashlib.sha256(text).hexdigest(), *classes])
-    beside = path.with_suffix(f".{os.getpid()}")
+    temporary_path = path.with_suffix(f".{os.getpid()}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside.write_bytes(head.encode() + b"\n" + text)
-    beside.replace(path)
+    temporary_path.write_bytes(head.encode() + b"\n" + text)
+    temporary_path.replace(path)
 
 
 def _load(path: Path) -> Callable[..., Any] | None:

@@ -165,6 +165,6 @@ def _is_unicode(name: str) -> bool:
 def notebook_html(said: str, table: Any) -> str:
     """Return a notebook's view of a result: a sentence and the head of its table."""
     head = table.head(_MOST_SHOWN).to_html(escape=True, float_format="{:,.4g}".format)
-    rest = len(table) - _MOST_SHOWN
-    more = f"<p>and {rest:,} more</p>" if rest > 0 else ""
+    n_hidden = len(table) - _MOST_SHOWN
+    more = f"<p>and {n_hidden:,} more</p>" if n_hidden > 0 else ""
     return f"<p>{escape(said)}</p>{head}{more}"

@@ -112,8 +112,8 @@ class PointEstimate:
         """Read what `save` wrote."""
         stored = xr.load_dataset(path, engine="h5netcdf")
         attrs = {k: v.item() if hasattr(v, "item") else v for k, v in stored.attrs.items()}
-        own = [attrs.pop(k) for k in ("log_likelihood", "iterations", "converged", "stop_reason")]
+        run = [attrs.pop(k) for k in ("log_likelihood", "iterations", "converged", "stop_reason")]
         parameters = stored.drop_vars("trace")
         parameters.attrs = {}
         trace = stored["trace"].to_numpy()
-        return cls(parameters, own[0], own[1], bool(own[2]), own[3], trace, attrs)
+        return cls(parameters, run[0], run[1], bool(run[2]), run[3], trace, attrs)

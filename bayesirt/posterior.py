@@ -241,8 +241,8 @@ class Posterior:
     def item_facts(self) -> pd.DataFrame:
         """Columns that describe the items, such as their topic, indexed by item."""
         constant = self.tree["constant_data"].to_dataset()
-        told = {str(x).removeprefix(_ABOUT): constant[x] for x in constant if _ABOUT in str(x)}
-        return pd.DataFrame({k: x.to_numpy().astype(object) for k, x in told.items()}, self.items)
+        facts = {str(x).removeprefix(_ABOUT): constant[x] for x in constant if _ABOUT in str(x)}
+        return pd.DataFrame({k: x.to_numpy().astype(object) for k, x in facts.items()}, self.items)
 
     @property
     def item_groups(self) -> NDArray[np.intp] | None:
@@ -279,9 +279,9 @@ class Posterior:
         moved = standardised({name: self[name] for name in names})
         with np.errstate(divide="ignore", invalid="ignore"):
             moved["b"] = -moved["d"] / moved["a"]
-        there = {x: (self.dataset[x].dims, moved[x]) for x in moved if x in self.dataset}
+        variables = {x: (self.dataset[x].dims, moved[x]) for x in moved if x in self.dataset}
         tree = self.tree.copy()
-        tree["posterior"] = xr.DataTree(self.dataset.assign(there))
+        tree["posterior"] = xr.DataTree(self.dataset.assign(variables))
         unit = int(moved["theta"].shape[-1] >= FEW_TO_STANDARDISE)
         reported = Posterior(tree).with_attrs(scale_reported=unit)
         return reported.judged(self.verdict) if "verdict" in self.__dict__ else reported
@@ -305,11 +305,11 @@ class Posterior:
         return self._summary_of(map(str, self.dataset.data_vars))
 
     def _summary_of(self, names: Iterable[str]) -> pd.DataFrame:
-        known = self._summaries
+        summaries = self._summaries
         for name in (names := [*names]):
-            if name not in known:
-                known[name] = self._summary_of_site(name)
-        return pd.concat([known[name] for name in names if known[name] is not None])
+            if name not in summaries:
+                summaries[name] = self._summary_of_site(name)
+        return pd.concat([summaries[name] for name in names if summaries[name] is not None])
 
     @cached_property
     def _summaries(self) -> dict[str, pd.DataFrame | None]:
@@ -325,7 +325,7 @@ class Posterior:
             return None
         values, labels = values[:, :, varies], list(compress(labels, varies))
         low, median, high = np.quantile(values, LOW_MIDDLE_HIGH, (0, 1))
-        found = convergence(values)
+        diagnostics = convergence(values)
         return pd.DataFrame(
             {
                 "mean": values.mean((0, 1)),
@@ -333,16 +333,16 @@ class Posterior:
                 "low": low,
                 "median": median,
                 "high": high,
-                **found._asdict(),
+                **diagnostics._asdict(),
             },
             index=pd.MultiIndex.from_product([[name], labels], names=["parameter", "name"]),
         )
 
     def judged(self, verdict: Verdict) -> "Posterior":
         """Return the same draws with a known verdict, as computing it is slow."""
-        known = Posterior(self.tree)
-        known.__dict__["verdict"] = verdict
-        return known
+        posterior = Posterior(self.tree)
+        posterior.__dict__["verdict"] = verdict
+        return posterior
 
     @cached_property
     def verdict(self) -> Verdict:

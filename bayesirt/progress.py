@@ -81,8 +81,8 @@ def fit_bar(title: str) -> Iterator[Callable[[float, float], None]]:
             first = max(first, change)
             if show is None or time.perf_counter() - began < _SHORT or not 0 < last < first:
                 return
-            way = math.log(first / max(change, last)) / math.log(first / last)
-            show(round(100 * way), 100)
+            fraction = math.log(first / max(change, last)) / math.log(first / last)
+            show(round(100 * fraction), 100)
 
         yield tell
 

@@ -24,11 +24,11 @@ def bayesirt_gate() -> "Callable[..., Gate]":
         if undecided not in ("skip", "fail", "pass"):
             raise ValueError(f"undecided must be skip, fail or pass, got {undecided!r}")
         given = read_responses(results) if isinstance(results, str | Path) else results
-        found = gate(given, **options)
-        if found.passes is False or (found.passes is None and undecided == "fail"):
-            pytest.fail(found.to_text(), pytrace=False)
-        if found.passes is None and undecided == "skip":
-            pytest.skip(found.to_text())
-        return found
+        verdict = gate(given, **options)
+        if verdict.passes is False or (verdict.passes is None and undecided == "fail"):
+            pytest.fail(verdict.to_text(), pytrace=False)
+        if verdict.passes is None and undecided == "skip":
+            pytest.skip(verdict.to_text())
+        return verdict
 
     return check

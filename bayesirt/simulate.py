@@ -130,10 +130,10 @@ def observed_trials(
         raise ResponseError(f"`missing` must be a share in [0, 1), got {missing}")
     trials = _trials_of(trials, shape)
     for attempt in range(_MOST_PATTERNS if missing else 1):
-        kept = jax.random.bernoulli(jax.random.fold_in(key, attempt), 1 - missing, trials.shape)
-        left = jnp.where(kept, trials, 0) if missing else trials
-        if _reaches_all(left > 0):
-            return left
+        mask = jax.random.bernoulli(jax.random.fold_in(key, attempt), 1 - missing, trials.shape)
+        observed = jnp.where(mask, trials, 0) if missing else trials
+        if _reaches_all(observed > 0):
+            return observed
     raise ResponseError(
         "some subject or item would have no response left; remove fewer cells, or simulate more"
     )

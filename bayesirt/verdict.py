@@ -105,11 +105,11 @@ class Verdict:
                 f"Do not trust this ranking yet: {'; '.join(self.complaints)}. {partial}"
                 f"{self.advice}"
             )
-        said = (
+        sentence = (
             f"{partial}Abilities and ranks have converged (R-hat at most {self.r_hat:.3f}, "
             f"effective draws at least {min(self.ess_bulk, self.ess_tail):,.0f})."
         )
-        return " ".join([said, *self._warnings()])
+        return " ".join([sentence, *self._warnings()])
 
     def _warnings(self) -> list[str]:
         """Return warnings that do not invalidate the ranking."""
@@ -198,7 +198,7 @@ def _fails(table: pd.DataFrame) -> pd.DataFrame:
 def _failures(table: pd.DataFrame) -> list[str]:
     """Describe which abilities miss which limit."""
     fails, n = _fails(table), len(table)
-    noun, said = ("ability" if n == 1 else "abilities"), []
+    noun, failures = ("ability" if n == 1 else "abilities"), []
     for column, limit in (
         ("r_hat", f"R-hat above {R_HAT}"),
         ("ess_bulk", f"bulk ESS below {ESS:.0f}"),
@@ -207,10 +207,10 @@ def _failures(table: pd.DataFrame) -> list[str]:
         bad = table[fails[column]]
         if len(bad):
             verb = "has" if len(bad) == 1 else "have"
-            said.append(
+            failures.append(
                 f"{len(bad):,} of {n:,} {noun} {verb} {limit} (worst {_worst(bad, column)})"
             )
-    return said
+    return failures
 
 
 def _worst(table: pd.DataFrame, column: str) -> str:
