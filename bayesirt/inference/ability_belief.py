@@ -60,16 +60,16 @@ class ItemDraws(NamedTuple):
     def of(cls, posterior: Posterior, n_draws: int = N_DRAWS) -> "ItemDraws":
         """Take draws from a posterior, evenly spread over its chains."""
         n_all = len(posterior.theta)
-        kept = np.linspace(0, n_all - 1, min(n_draws, n_all)).round().astype(int)
+        indices = np.linspace(0, n_all - 1, min(n_draws, n_all)).round().astype(int)
 
         def drawn(names: Iterable[str]) -> list[Array]:
-            return [jnp.asarray(posterior.draws(name)[kept]) for name in names]
+            return [jnp.asarray(posterior.draws(name)[indices]) for name in names]
 
         (a, d), further = drawn(("a", "d")), drawn(posterior.further)
         lengths = None
         if posterior.has_speeds:
-            there = (name for name in LengthDraws._fields if name in posterior.dataset)
-            lengths = LengthDraws(*drawn(there))
+            sites = (name for name in LengthDraws._fields if name in posterior.dataset)
+            lengths = LengthDraws(*drawn(sites))
         return cls(a, d, lengths, tuple(further))
 
 
@@ -94,8 +94,8 @@ class Answers(NamedTuple):
     @classmethod
     def none(cls) -> "Answers":
         """Return an empty set of answers."""
-        whole = np.zeros(0, np.int32)
-        return cls(whole, whole, whole, np.zeros(0))
+        integers = np.zeros(0, np.int32)
+        return cls(integers, integers, integers, np.zeros(0))
 
     def padded(self) -> "Answers":
         """Return the answers padded with some without trials, so that few shapes are compiled."""

@@ -102,10 +102,10 @@ def shortened(conditional: Conditional, shares: Float[Array, " member"]) -> Cond
     a normal density invariant. If a density is far from normal, full steps may hardly ever leave
     its tail; short ones do.
     """
-    rest = (2 - shares)[:, None]
-    score, precision = conditional.score / rest, conditional.precision
+    complement = (2 - shares)[:, None]
+    score, precision = conditional.score / complement, conditional.precision
     return conditional._replace(
-        score=score, precision=precision / (shares[:, None] * rest)[:, :, None]
+        score=score, precision=precision / (shares[:, None] * complement)[:, :, None]
     )
 
 
@@ -117,10 +117,10 @@ def newton_step(conditional: Conditional) -> Float[Array, "member dim"]:
 
 def towards(precision: Float[Array, "member dim dim"], other: Array) -> Array:
     """Move a precision towards another as far as it is sure to stay positive definite."""
-    root, away = _root(precision), other - precision
+    root, difference = _root(precision), other - precision
     for _ in range(2):
-        away = jax.vmap(partial(_solve, root), -1, -2)(away)
-    size = jnp.sqrt((away**2).sum((-2, -1), keepdims=True))
+        difference = jax.vmap(partial(_solve, root), -1, -2)(difference)
+    size = jnp.sqrt((difference**2).sum((-2, -1), keepdims=True))
     return precision + jnp.minimum(1, _FURTHEST / size) * (other - precision)
 
 
@@ -167,8 +167,8 @@ def quadratic_draw(
     key: Array, log_density: Callable[[Array], Array], like: Float[Array, " dim"]
 ) -> Float[Array, " dim"]:
     """Draw a step from a quadratic log density of a vector: a Gibbs step."""
-    here = jnp.zeros_like(like)
-    score, curvature = jax.grad(log_density)(here), jax.hessian(log_density)(here)
+    origin = jnp.zeros_like(like)
+    score, curvature = jax.grad(log_density)(origin), jax.hessian(log_density)(origin)
     return joint_normal_draw(key, score, -curvature)
 
 
@@ -196,8 +196,8 @@ def log_concave_move(
     def log_weight(t: Array) -> Array:
         return log_density(t) - _log_logistic((t - mode) / scale)
 
-    there, here = jax.vmap(log_weight)(jnp.stack([proposal, jnp.zeros_like(mode)]))
-    ratio = there - here
+    new_weight, old_weight = jax.vmap(log_weight)(jnp.stack([proposal, jnp.zeros_like(mode)]))
+    ratio = new_weight - old_weight
     accepted = -chance < ratio
     return jnp.where(accepted, proposal, 0), accepted
 
@@ -239,17 +239,17 @@ def follow_trajectory(
     before, slope = ascend(here)
 
     def leap(_: Array | int, state: tuple[Array, ...]) -> tuple[Array, ...]:
-        place, momentum, _, slope = state
+        position, momentum, _, slope = state
         momentum += size / 2 * slope
-        place = place + size * momentum
-        value, slope = ascend(place)
-        return place, momentum + size / 2 * slope, value, slope
+        position = position + size * momentum
+        value, slope = ascend(position)
+        return position, momentum + size / 2 * slope, value, slope
 
     start = (here, momentum, before, slope)
-    there, arrived, after, _ = jax.lax.fori_loop(0, n_steps, leap, start)
+    end, arrived, after, _ = jax.lax.fori_loop(0, n_steps, leap, start)
     ratio = after - before + ((momentum**2).sum() - (arrived**2).sum()) / 2
     accepted = log_uniform(accept_key, ratio) < ratio
-    return jnp.where(accepted, there, here), accepted
+    return jnp.where(accepted, end, here), accepted
 
 
 def derivatives(
@@ -302,8 +302,8 @@ def _root(precision: Array) -> Array:
     root = [[zero] * size for _ in range(size)]
     for i in range(size):
         for j in range(i + 1):
-            rest = precision[..., i, j] - sum((root[i][k] * root[j][k] for k in range(j)), zero)
-            root[i][j] = jnp.sqrt(rest) if i == j else rest / root[j][j]
+            entry = precision[..., i, j] - sum((root[i][k] * root[j][k] for k in range(j)), zero)
+            root[i][j] = jnp.sqrt(entry) if i == j else entry / root[j][j]
     return jnp.stack([jnp.stack(row, -1) for row in root], -2)
 
 
@@ -314,8 +314,8 @@ def _solve(root: Array, values: Array) -> Array:
         return jax.scipy.linalg.solve_triangular(root, values[..., None], lower=True)[..., 0]
     solved: list[Array] = []
     for i in range(size):
-        known = sum((root[..., i, k] * solved[k] for k in range(i)), jnp.zeros_like(values[..., 0]))
-        solved.append((values[..., i] - known) / root[..., i, i])
+        total = sum((root[..., i, k] * solved[k] for k in range(i)), jnp.zeros_like(values[..., 0]))
+        solved.append((values[..., i] - total) / root[..., i, i])
     return jnp.stack(solved, -1)
 
 

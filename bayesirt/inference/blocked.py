@@ -79,8 +79,8 @@ class BlockedNewton(MCMCKernel):  # type: ignore[misc]
         for move, move_key in zip(
             self._moves, jax.random.split(key, len(self._moves)), strict=True
         ):
-            position, own = move(move_key, position)
-            statistics |= own
+            position, move_statistics = move(move_key, position)
+            statistics |= move_statistics
         return position, statistics
 
     def _over_chains(self, rng_key: Array) -> Move:

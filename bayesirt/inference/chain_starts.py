@@ -46,11 +46,11 @@ def place_leaning(
     lean: tuple[str, NDArray[np.float64]],
 ) -> None:
     """Add the start of a site whose prior mean is μ minus a hyperparameter times slopes."""
-    own, slope = lean
-    rest, found, found_se = without_lean(slope, values)
-    place_population(start, name, rest, se)
-    start[0].update({name: values, own: found})
-    start[1].update({own: found_se})
+    lean_name, slope = lean
+    residual, coefficient, coefficient_se = without_lean(slope, values)
+    place_population(start, name, residual, se)
+    start[0].update({name: values, lean_name: coefficient})
+    start[1].update({lean_name: coefficient_se})
 
 
 def without_lean(
@@ -60,10 +60,10 @@ def without_lean(
 
     Slopes are a vector, or a matrix with a column for each ability.
     """
-    away = (slope - slope.mean(0)).reshape(len(slope), -1)
+    centred = (slope - slope.mean(0)).reshape(len(slope), -1)
     noise = max(float(intercept.var()), _LEAST_SPREAD**2)
-    precision = away.T @ away / noise + _LEAN_SD**-2 * np.eye(away.shape[1])
+    precision = centred.T @ centred / noise + _LEAN_SD**-2 * np.eye(centred.shape[1])
     covariance, shape = np.linalg.inv(precision), slope.shape[1:]
-    lean = -(covariance @ (away.T @ intercept) / noise).reshape(shape)
+    lean = -(covariance @ (centred.T @ intercept) / noise).reshape(shape)
     error = np.sqrt(np.diagonal(covariance)).reshape(shape)
     return intercept + np.dot(slope, lean), lean, error

@@ -124,11 +124,11 @@ def run_chains(
                 total = length.steps_after(rounds)
             warming = state.steps < num_warmup
             stride = 1 if warming else thinning * 2**rounds
-            left = (num_warmup if warming else total) - state.steps
-            size = min(BLOCK, left // stride)
+            n_remaining = (num_warmup if warming else total) - state.steps
+            size = min(BLOCK, n_remaining // stride)
             chain, collected = block(state.chain, data, size, stride)
-            kept = [] if warming else [_first_of(collected, size)]
-            state = Progressed(chain, state.steps + size * stride, [*state.kept, *kept])
+            new_draws = [] if warming else [_first_of(collected, size)]
+            state = Progressed(chain, state.steps + size * stride, [*state.kept, *new_draws])
             if checkpoint is not None:
                 checkpoint.save(state)
             tell(state.steps, total)
@@ -165,11 +165,11 @@ def _joined(kept: list[Samples], num_samples: int) -> Samples:
     """Return the draws of all blocks, thinned to even spacing, as later rounds are thinner."""
     joined = {k: np.concatenate([part[k] for part in kept], axis=1) for k in kept[0]}
     n_draws = len(next(iter(joined.values()))[0])
-    rest, half = max(0, n_draws - num_samples), num_samples // 2
-    rounds = -(-rest // half) if rest else 0
+    n_extra, half = max(0, n_draws - num_samples), num_samples // 2
+    rounds = -(-n_extra // half) if n_extra else 0
     own_round = -(-np.maximum(np.arange(n_draws) + 1 - num_samples, 0) // max(half, 1))
-    left = np.where(own_round > 0, num_samples + half * own_round, num_samples) - np.arange(n_draws)
-    keep = np.flatnonzero((left - 1) % 2 ** (rounds - own_round) == 0)[-num_samples:]
+    lags = np.where(own_round > 0, num_samples + half * own_round, num_samples) - np.arange(n_draws)
+    keep = np.flatnonzero((lags - 1) % 2 ** (rounds - own_round) == 0)[-num_samples:]
     return {k: x[:, keep] for k, x in joined.items()} if rounds else joined
 
 

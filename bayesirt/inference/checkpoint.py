@@ -61,21 +61,21 @@ class Checkpoint(NamedTuple):
         try:
             state = self._read("state.npz")
             header = json.loads(str(state["header"]))
-            own = header["fingerprint"] == self.fingerprint
-            steps, blocks = int(header["steps"]), int(header["blocks"]) if own else 0
-            kept = [self._read(f"draws_{k + 1:06}.npz") for k in range(blocks)]
+            same_run = header["fingerprint"] == self.fingerprint
+            steps, blocks = int(header["steps"]), int(header["blocks"]) if same_run else 0
+            draws = [self._read(f"draws_{k + 1:06}.npz") for k in range(blocks)]
             leaves, form = jax.tree.flatten(beginning.chain)
-            chain = [_like(state[f"leaf_{k}"], x) if own else x for k, x in enumerate(leaves)]
+            chain = [_like(state[f"leaf_{k}"], x) if same_run else x for k, x in enumerate(leaves)]
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise ResponseError(
                 f"checkpoint {str(self.folder)!r} is damaged; remove it to start afresh"
             ) from error
-        if not own:
+        if not same_run:
             raise ResponseError(
                 f"checkpoint {str(self.folder)!r} belongs to other data or other settings; name "
                 f"another folder, or remove it to start afresh"
             )
-        return Progressed(jax.tree.unflatten(form, chain), steps, kept)
+        return Progressed(jax.tree.unflatten(form, chain), steps, draws)
 
     def remove(self) -> None:
         """Remove the checkpoint's files, and the folder if it is then empty."""

@@ -81,14 +81,14 @@ def move_with_clusters(
     """Move every cluster with its subjects, then all subjects towards or away from clusters."""
     cluster_key, spread_key, after_key = jax.random.split(key, 3)
     passes, items = way.passes(data, sites, dtype), way.coefficients_of(sites)
-    beside = way.beside(sites, data)
+    evidence = way.beside(sites, data)
 
     def all_sums(theta: Array) -> SubjectSums:
         answers = passes.subject_sums(theta, items)
-        if beside is None:
+        if evidence is None:
             return answers
-        value, slope = beside.at(theta)
-        return jax.tree.map(jnp.add, answers, SubjectSums(value, slope, beside.precision))
+        value, slope = evidence.at(theta)
+        return jax.tree.map(jnp.add, answers, SubjectSums(value, slope, evidence.precision))
 
     sums = all_sums(way.theta(sites))
     sites, sums, clusters = _move_clusters(way, all_sums, cluster_key, sites, sums)
@@ -101,14 +101,14 @@ def _move_clusters(
     way: Clustered, all_sums: _Sums, key: Array, sites: Position, sums: SubjectSums
 ) -> tuple[Position, SubjectSums, Array]:
     """Move each γ together with the θ of its subjects."""
-    codes, here, theta = way.codes, _gamma(sites), way.theta(sites)
-    prior = Normals.of(lambda gamma: _terms_at(way, sites, gamma)["gamma"], here)
+    codes, old_gamma, theta = way.codes, _gamma(sites), way.theta(sites)
+    prior = Normals.of(lambda gamma: _terms_at(way, sites, gamma)["gamma"], old_gamma)
 
     def moved(gamma: Array) -> Array:
-        return theta + (gamma - here)[codes]
+        return theta + (gamma - old_gamma)[codes]
 
     def conditional(gamma: Array, sums: SubjectSums) -> Conditional:
-        of_clusters = SubjectSums(*(_by_cluster(x, codes, len(here)) for x in sums))
+        of_clusters = SubjectSums(*(_by_cluster(x, codes, len(old_gamma)) for x in sums))
         value, slope = prior.at(gamma)
         return Conditional(
             of_clusters.log_likelihood + value,
@@ -117,15 +117,15 @@ def _move_clusters(
         )
 
     def evaluate(gamma: Array) -> tuple[Conditional, SubjectSums]:
-        found = all_sums(moved(gamma))
-        return conditional(gamma, found), found
+        new_sums = all_sums(moved(gamma))
+        return conditional(gamma, new_sums), new_sums
 
-    current = conditional(here, sums), sums
-    step = newton_move(chance_for(key, here), here, evaluate, current=current)
-    own = step.accepted[codes]
-    sums = jax.tree.map(partial(choose, own), step.notes[1], step.notes[0])
+    current = conditional(old_gamma, sums), sums
+    step = newton_move(chance_for(key, old_gamma), old_gamma, evaluate, current=current)
+    accepted = step.accepted[codes]
+    sums = jax.tree.map(partial(choose, accepted), step.notes[1], step.notes[0])
     sites = way.with_theta(_with_gamma(sites, step.position), moved(step.position))
-    return sites, sums, step.accepted.mean(dtype=here.dtype)
+    return sites, sums, step.accepted.mean(dtype=old_gamma.dtype)
 
 
 def _move_within(
@@ -151,8 +151,8 @@ def _move_within(
         return each[name] + each["gamma"].sum()
 
     def evaluate(position: Array) -> tuple[Conditional, SubjectSums]:
-        found = all_sums(carried(position[0, 0]))
-        return conditional(position, found), found
+        new_sums = all_sums(carried(position[0, 0]))
+        return conditional(position, new_sums), new_sums
 
     def conditional(position: Array, sums: SubjectSums) -> Conditional:
         at = position[0, 0]
@@ -166,29 +166,29 @@ def _move_within(
     def gain(old: SubjectSums, new: SubjectSums) -> Array:
         return (new.log_likelihood - old.log_likelihood).sum()[None]
 
-    here = share[None, None]
-    current = conditional(here, sums), sums
-    step = newton_move(chance_for(key, here), here, evaluate, current=current, gain=gain)
-    there = step.position[0, 0]
-    sites = way.with_theta(sites | {name: there}, carried(there))
+    start = share[None, None]
+    current = conditional(start, sums), sums
+    step = newton_move(chance_for(key, start), start, evaluate, current=current, gain=gain)
+    new_share = step.position[0, 0]
+    sites = way.with_theta(sites | {name: new_share}, carried(new_share))
     return sites, step.accepted[0].astype(share.dtype)
 
 
 def draw_clusters(way: Clustered, key: Array, sites: Position) -> tuple[Position, Statistics]:
     """Move the share of variance between clusters, if it is a site, then draw their abilities."""
     share_key, draw_key = jax.random.split(key)
-    here, told = _gamma(sites), {}
+    old_gamma, statistics = _gamma(sites), {}
     if "icc" in sites:
         icc, accepted = share_moved(share_key, way, sites["icc"], way.whitened(sites))
-        sites, told = sites | {"icc": icc}, {"acceptance_share": accepted}
+        sites, statistics = sites | {"icc": icc}, {"acceptance_share": accepted}
 
     def of_clusters(gamma: Array) -> Array:
         each = _terms_at(way, sites, gamma)
         return each["gamma"] + _by_cluster(each["theta"], way.codes, len(gamma))
 
-    given = Normals.of(of_clusters, here)
-    step = joint_normal_draw(draw_key, given.at(here)[1], given.precision)
-    return _with_gamma(sites, here + step), told
+    given = Normals.of(of_clusters, old_gamma)
+    step = joint_normal_draw(draw_key, given.at(old_gamma)[1], given.precision)
+    return _with_gamma(sites, old_gamma + step), statistics
 
 
 def share_moved(

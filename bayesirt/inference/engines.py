@@ -118,8 +118,8 @@ def sample_posterior(
     if not column:
         return sample(responses, key=key, model=model, init=init, options=options)
     cut = by_group(responses, column)
-    own = started_by_group(init, cut)
-    return joined(sample(cut, key=key, model=model, init=own, options=options), responses, column)
+    start = started_by_group(init, cut)
+    return joined(sample(cut, key=key, model=model, init=start, options=options), responses, column)
 
 
 def choose_engine(responses: Responses) -> tuple[Method, str]:
@@ -164,11 +164,11 @@ def plan_engine(
     if responses.clusters is not None:
         _refuse_clusters(responses.clusters, model)
     if method == "laplace":
-        what, refusal = _not_approximated(model, clustered=responses.clusters is not None)
-        if what and engine != "auto":
+        part, refusal = _not_approximated(model, clustered=responses.clusters is not None)
+        if part and engine != "auto":
             raise ResponseError(refusal)
-        if what:
-            method, reason = "blocked", f"exact, as there is no approximation for {what}"
+        if part:
+            method, reason = "blocked", f"exact, as there is no approximation for {part}"
     if method not in model.engines:
         raise ResponseError(_does_not_draw(method, model))
     if options.mesh is not None and not ENGINES[method].meshes:
@@ -180,8 +180,8 @@ def plan_engine(
 def _not_approximated(model: ResponseModel, *, clustered: bool) -> tuple[str, str]:
     """Return the feature that Laplace does not support, if any, and an error message."""
     if model.priors.explains or model.priors.groups:
-        what = "covariates of difficulty or ability" if model.priors.explains else "groups of items"
-        return what, (
+        part = "covariates of difficulty or ability" if model.priors.explains else "groups of items"
+        return part, (
             "laplace supports neither covariates of difficulty or ability nor groups of items, as "
             "a subject answers few items of a group; use blocked or auto"
         )
@@ -332,8 +332,8 @@ def sample_mirt(
         responses.subjects
     ):
         raise ResponseError("`init` is a fit of other subjects; pass a fit of the same responses")
-    own = _fewer_warmup(settings)
-    return sample_posterior(responses, key=key, model=Mirt(n_abilities), init=init, **own)
+    run_settings = _fewer_warmup(settings)
+    return sample_posterior(responses, key=key, model=Mirt(n_abilities), init=init, **run_settings)
 
 
 def _fewer_warmup(settings: dict[str, Any]) -> dict[str, Any]:

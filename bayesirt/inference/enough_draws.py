@@ -57,9 +57,9 @@ def _has_converged(draws: NDArray[np.floating]) -> bool:
         chosen = [_slowest(x) for x in (draws, draws <= low, draws >= high)]
         chosen += [_farthest_apart(x) for x in (draws, np.abs(draws - middle))]
         draws = draws[..., np.unique(chosen)]
-    found = convergence(draws)
-    mixed = (found.ess_bulk > ESS) & (found.ess_tail > ESS)
-    return bool(mixed.all() and (len(draws) == 1 or (found.r_hat < R_HAT).all()))
+    diagnostics = convergence(draws)
+    mixed = (diagnostics.ess_bulk > ESS) & (diagnostics.ess_tail > ESS)
+    return bool(mixed.all() and (len(draws) == 1 or (diagnostics.r_hat < R_HAT).all()))
 
 
 def _slowest(draws: NDArray[Any]) -> NDArray[np.intp]:

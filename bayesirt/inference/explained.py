@@ -47,10 +47,10 @@ class Explained(OneAbility):
     def explaining(self, sites: Position) -> list[str]:
         """Return the names of centres, slopes and effects that are drawn jointly."""
         largest = self.largest
-        own = [x.site for x in self.design.factors if x != largest]
-        own += [x.skill for x in self.skills.factors]
+        effects = [x.site for x in self.design.factors if x != largest]
+        effects += [x.skill for x in self.skills.factors]
         slopes = [name for name in ("beta", "beta_theta") if name in sites]
-        return [*super().means(sites), *slopes, *own]
+        return [*super().means(sites), *slopes, *effects]
 
     def own_moves(self, data: Any, dtype: DTypeLike) -> tuple[list[Move], list[Move]]:
         """Return the moves of the model, and that of slopes and effects."""
@@ -65,9 +65,9 @@ class Explained(OneAbility):
         spreads = {f"sigma_{site}": np.array(np.log(0.5)) for site in shapes}
         if self.skills:
             spreads["sigma_theta"] = np.array(0.0)
-        for slopes, own in (("beta", self.design), ("beta_theta", self.skills)):
-            if own.covariates:
-                shapes[slopes] = (len(own.covariates),)
+        for slopes, design in (("beta", self.design), ("beta_theta", self.skills)):
+            if design.covariates:
+                shapes[slopes] = (len(design.covariates),)
         centre |= {site: np.zeros(shape) for site, shape in shapes.items()} | spreads
         width |= {site: np.full(shape, _WIDTH_OF_EFFECTS) for site, shape in shapes.items()}
         width |= {site: np.array(0.5) for site in spreads}
@@ -87,7 +87,7 @@ class Explained(OneAbility):
         levels = {_dim(x): list(x.levels.names) for x in self.design.factors}
         levels |= {f"{x.plain}_skill": list(x.levels.names) for x in self.skills.factors}
         designs = {"covariate": self.design, "subject_covariate": self.skills}
-        slopes = {dim: [x.name for x in own.covariates] for dim, own in designs.items()}
+        slopes = {dim: [x.name for x in design.covariates] for dim, design in designs.items()}
         return samples, {**names, **levels, **slopes}
 
     def posterior(
@@ -99,7 +99,7 @@ class Explained(OneAbility):
         attributes: Mapping[str, Any],
     ) -> Posterior:
         """Return draws with the covariates of items and subjects."""
-        found = super().posterior(samples, statistics, responses, init, attributes)
+        result = super().posterior(samples, statistics, responses, init, attributes)
         of_items: dict[str, tuple[Any, Any]] = {
             f"{_dim(x)}_of": ("item", np.array(x.levels.of_each, str)) for x in self.design.factors
         }
@@ -112,17 +112,17 @@ class Explained(OneAbility):
         }
         if self.skills.covariates:
             of_subjects["subject_covariates"] = ((able, "subject_covariate"), self.skills.z)
-        found = found.with_constants(of_items | of_subjects)
+        result = result.with_constants(of_items | of_subjects)
         if self.design:
             names = {x.site: x.name for x in self.design.factors}
             spreads = {x.name: x.spread for x in self.design.covariates}
-            found = found.with_attrs(factors=json.dumps(names), covariates=json.dumps(spreads))
+            result = result.with_attrs(factors=json.dumps(names), covariates=json.dumps(spreads))
         if self.skills:
             names = {x.skill: x.name for x in self.skills.factors}
             spreads = {x.name: x.spread for x in self.skills.covariates}
-            told = {"skills": json.dumps(names), "subject_covariates": json.dumps(spreads)}
-            found = found.with_attrs(**told)
-        return found
+            attrs = {"skills": json.dumps(names), "subject_covariates": json.dumps(spreads)}
+            result = result.with_attrs(**attrs)
+        return result
 
 
 @cache
@@ -136,13 +136,13 @@ def explained(own: type[OneAbility]) -> type[Explained]:
 def draw_explained(way: Explained, key: Array, sites: Position) -> tuple[Position, Statistics]:
     """Draw centres, slopes and effects given the items: a Gibbs step, as all are jointly normal."""
     joint_key, largest_key = jax.random.split(key)
-    here, unravel = ravel_pytree({name: sites[name] for name in way.explaining(sites)})
+    origin, unravel = ravel_pytree({name: sites[name] for name in way.explaining(sites)})
     log_density = _without_largest(way, sites)
 
     def at(step: Array) -> Array:
-        return log_density(sites | unravel(here + step))
+        return log_density(sites | unravel(origin + step))
 
-    sites = sites | unravel(here + quadratic_draw(joint_key, at, here))
+    sites = sites | unravel(origin + quadratic_draw(joint_key, at, origin))
     if way.largest is None:
         return sites, {}
     site, codes = way.largest.site, np.array(way.largest.levels.codes)
@@ -168,8 +168,8 @@ def _without_largest(way: Explained, sites: Position) -> Callable[[Position], Fl
 
     def log_density(sites: Position) -> Array:
         terms = way.terms(sites | {site: jnp.zeros(len(n))})
-        rest = jax.ops.segment_sum(sites["d"] - terms.centres["d"], codes, len(n))
-        return terms.total() + 0.5 * (gain * rest**2).sum()
+        residuals = jax.ops.segment_sum(sites["d"] - terms.centres["d"], codes, len(n))
+        return terms.total() + 0.5 * (gain * residuals**2).sum()
 
     return log_density
 

@@ -66,8 +66,8 @@ class ByThresholds(OneAbility):
 
     def thresholds(self, sites: Position) -> Float[Array, "item threshold"]:
         """Return each item's thresholds on the scale of η, the lowest grade's first."""
-        own = offsets(*(jnp.exp(sites[name]) for name in self.gaps))
-        return jnp.stack([sites["d"] + x for x in own], 1)
+        shifts = offsets(*(jnp.exp(sites[name]) for name in self.gaps))
+        return jnp.stack([sites["d"] + x for x in shifts], 1)
 
     def with_thresholds(
         self, sites: Position, thresholds: Float[Array, "item threshold"]
@@ -148,9 +148,9 @@ def carry_gaps(
         return carried(way, sites, hyper[0], names)[0]
 
     def thresholds_and_gaps(hyper: Array) -> Array:
-        there = moved(hyper)
-        gaps = [jnp.exp(there[gap])[:, None] for gap in way.gaps]
-        return jnp.concatenate([way.thresholds(there), *gaps], 1)
+        new_sites = moved(hyper)
+        gaps = [jnp.exp(new_sites[gap])[:, None] for gap in way.gaps]
+        return jnp.concatenate([way.thresholds(new_sites), *gaps], 1)
 
     def log_prior(hyper: Array) -> Array:
         each = way.terms(sites | dict(zip(names, hyper[0], strict=True))).each
@@ -170,9 +170,9 @@ def carry_gaps(
         value += log_prior(hyper).sum()
         return Conditional(value[None], score + slope, precision[None]), None
 
-    here = jnp.stack([sites[name] for name in names])[None]
-    step = newton_move(chance_for(key, here), here, evaluate)
-    return moved(step.position), {"acceptance_gaps": step.accepted[0].astype(here.dtype)}
+    old_hyper = jnp.stack([sites[name] for name in names])[None]
+    step = newton_move(chance_for(key, old_hyper), old_hyper, evaluate)
+    return moved(step.position), {"acceptance_gaps": step.accepted[0].astype(old_hyper.dtype)}
 
 
 def _move_some(
@@ -185,8 +185,8 @@ def _move_some(
     sites: Position,
 ) -> tuple[Position, Array]:
     """Move some non-adjacent thresholds of all items."""
-    passes, here = way.passes(data, sites, dtype), way.thresholds(sites)
-    bounds, at = jnp.pad(here, ((0, 0), (1, 1)), constant_values=jnp.nan), jnp.array(which)
+    passes, thresholds = way.passes(data, sites, dtype), way.thresholds(sites)
+    bounds, at = jnp.pad(thresholds, ((0, 0), (1, 1)), constant_values=jnp.nan), jnp.array(which)
     between = Between(bounds[:, at], bounds[:, at + 2])
     log_prior = _log_prior(way, sites, between, counts, which)
 
@@ -195,24 +195,24 @@ def _move_some(
 
     def evaluate(flat: Array) -> tuple[Conditional, None]:
         z = flat.reshape(-1, len(which))
-        there = between.thresholds(z)
-        sums = threshold_sums(passes, sites["theta"], jnp.exp(sites["a"]), there, which)
+        values = between.thresholds(z)
+        sums = threshold_sums(passes, sites["theta"], jnp.exp(sites["a"]), values, which)
         rate = jax.jvp(between.thresholds, (z,), (jnp.ones_like(z),))[1]
         slope, curvature = derivatives(unseen, z)
         score = sums.score * rate + slope
         precision = sums.information * rate**2 + jnp.maximum(-curvature, _LEAST_PRECISION)
         value = sums.log_likelihood + unseen(z)
-        whole = Conditional(value.ravel(), score.reshape(-1, 1), precision.reshape(-1, 1, 1))
-        return shortened(whole, shares), None
+        conditional = Conditional(value.ravel(), score.reshape(-1, 1), precision.reshape(-1, 1, 1))
+        return shortened(conditional, shares), None
 
     step_key, share_key = jax.random.split(key)
-    z = between.coordinate(here[:, at]).reshape(-1, 1)
+    z = between.coordinate(thresholds[:, at]).reshape(-1, 1)
     shares = jnp.where(jax.random.bernoulli(share_key, 1 - _SHORT_STEPS, (len(z),)), 1.0, SHORT)
     step = newton_move(chance_for(step_key, z), z, evaluate)
     moved = between.thresholds(step.position.reshape(-1, len(which)))
     accepted = step.accepted.reshape(moved.shape)
     return way.with_thresholds(
-        sites, here.at[:, at].set(jnp.where(accepted, moved, here[:, at]))
+        sites, thresholds.at[:, at].set(jnp.where(accepted, moved, thresholds[:, at]))
     ), accepted
 
 
@@ -228,22 +228,22 @@ def _log_prior(
 
     def of_gap(gap: Array, k: int) -> Array:
         mu, sigma = terms.centres[names[k]], terms.spreads[names[k]]
-        own = -jnp.log(gap) - ((jnp.log(gap) - mu) / sigma) ** 2 / 2
-        return own + counts[:, k + 1] * jnp.log(-jnp.expm1(-gap))
+        term = -jnp.log(gap) - ((jnp.log(gap) - mu) / sigma) ** 2 / 2
+        return term + counts[:, k + 1] * jnp.log(-jnp.expm1(-gap))
 
     def log_density(thresholds: Array) -> Array:
-        found = []
-        for place, k in enumerate(which):
-            own = jnp.zeros_like(thresholds[:, 0])
+        densities = []
+        for column, k in enumerate(which):
+            term = jnp.zeros_like(thresholds[:, 0])
             if k > 0:
-                own += of_gap(between.above[:, place] - thresholds[:, place], k - 1)
+                term += of_gap(between.above[:, column] - thresholds[:, column], k - 1)
             if k < len(names):
-                own += of_gap(thresholds[:, place] - between.below[:, place], k)
+                term += of_gap(thresholds[:, column] - between.below[:, column], k)
             if k == middle:
-                away = thresholds[:, place] - terms.centres["d"]
-                own -= (away / terms.spreads["d"]) ** 2 / 2
-            found.append(own)
-        return jnp.stack(found, 1)
+                deviation = thresholds[:, column] - terms.centres["d"]
+                term -= (deviation / terms.spreads["d"]) ** 2 / 2
+            densities.append(term)
+        return jnp.stack(densities, 1)
 
     return log_density
 
@@ -259,17 +259,17 @@ def threshold_sums(
 
     def summed(layout: Layout, theta: Array, slopes: Array, others: tuple[Array, ...]) -> Any:
         dtype = passes.dtype_of(layout, theta)
-        one, found = jnp.ones(len(theta), dtype), []
+        one, parts = jnp.ones(len(theta), dtype), []
         nothing = jnp.zeros_like(others[0], dtype)
         eta = layout.predictor(theta.astype(dtype), slopes.astype(dtype), nothing)
         seen = layout.trials > 0
         for k, threshold in zip(which, others, strict=True):
             u, at = eta + layout.of_items(threshold.astype(dtype)), layout.successes == k + 1
             parted = seen & (at | (layout.successes == k))
-            own = logistic(jnp.where(at, u, -u))
-            each = own.log_share, jnp.where(at, own.rest, -own.rest), own.share * own.rest
-            found.append([layout.over_subjects(jnp.where(parted, x, 0), one) for x in each])
-        return (), tuple(jnp.stack(x, 1) for x in zip(*found, strict=True))
+            prob = logistic(jnp.where(at, u, -u))
+            each = prob.log_share, jnp.where(at, prob.rest, -prob.rest), prob.share * prob.rest
+            parts.append([layout.over_subjects(jnp.where(parted, x, 0), one) for x in each])
+        return (), tuple(jnp.stack(x, 1) for x in zip(*parts, strict=True))
 
     coefficients = jnp.column_stack([a, thresholds])
     sums = passes.by_rows(summed, theta[:, None], coefficients)[1]
@@ -282,7 +282,7 @@ def _counts(data: Layout, n: int) -> Float[Array, "item grade"]:
     def counted(layout: Layout, rows: Array) -> tuple[tuple[()], Array]:
         one, grades = jnp.ones(len(rows), jnp.float32), layout.successes
         seen = layout.trials > 0
-        found = [layout.over_subjects((seen & (grades == k)) * one[0], one) for k in range(n + 1)]
-        return (), jnp.stack(found, 1)
+        counts = [layout.over_subjects((seen & (grades == k)) * one[0], one) for k in range(n + 1)]
+        return (), jnp.stack(counts, 1)
 
     return data.by_rows(counted, jnp.zeros(data.shape[0]))[1]

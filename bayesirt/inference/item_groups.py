@@ -50,8 +50,8 @@ def started_by_group(point: PointEstimate, cut: Responses) -> PointEstimate:
     """Return a point estimate for subjects split by group, with larger standard errors."""
     assert cut.clusters is not None
     names = list(map(str, point.parameters["subject"].values))
-    place = pd.Index(names, dtype=object).get_indexer(cut.clusters.of_each)
-    rows = point.parameters.isel(subject=place).assign_coords(subject=list(cut.subjects))
+    positions = pd.Index(names, dtype=object).get_indexer(cut.clusters.of_each)
+    rows = point.parameters.isel(subject=positions).assign_coords(subject=list(cut.subjects))
     rows["theta_se"] = _MORE_THAN_WIDE * rows["theta_se"]
     return replace(point, parameters=rows)
 
@@ -64,11 +64,11 @@ def joined(cut: Posterior, responses: Responses, column: str) -> Posterior:
     """
     assert cut.clusters is not None
     dataset = cut.dataset
-    of = pd.Index(cut.clusters.names, dtype=object).get_indexer(list(responses.subjects))
+    positions = pd.Index(cut.clusters.names, dtype=object).get_indexer(list(responses.subjects))
     samples: dict[str, NDArray[np.float64]] = {
         str(name): x.to_numpy() for name, x in dataset.items() if name not in ("theta", "gamma")
     }
-    samples["theta"] = cut["gamma"][..., of]
+    samples["theta"] = cut["gamma"][..., positions]
     if "icc" in samples:
         samples["sigma_group"] = np.sqrt(1 - samples.pop("icc"))
     else:
@@ -76,8 +76,8 @@ def joined(cut: Posterior, responses: Responses, column: str) -> Posterior:
         samples["sigma_theta"] = samples.pop("sigma_gamma")
     dims = {str(name): [str(d) for d in x.dims[2:]] for name, x in dataset.items()}
     attributes: dict[str, Any] = {str(k): x for k, x in cut.tree.attrs.items()} | {"groups": column}
-    further = {d for own in dims.values() for d in own} - {"subject", "item", "cluster"}
-    whole = Posterior.from_samples(
+    further = {d for site_dims in dims.values() for d in site_dims} - {"subject", "item", "cluster"}
+    posterior = Posterior.from_samples(
         samples,
         {str(name): x.to_numpy() for name, x in cut.tree["sample_stats"].to_dataset().items()},
         responses,
@@ -91,5 +91,5 @@ def joined(cut: Posterior, responses: Responses, column: str) -> Posterior:
         if x.dims[:1] == ("item",):
             facts[str(name)] = (x.dims, x.to_numpy())
         elif x.dims[:1] == ("cluster",):
-            facts[str(name)] = (("subject", *x.dims[1:]), x.to_numpy()[of])
-    return whole.with_constants(facts)
+            facts[str(name)] = (("subject", *x.dims[1:]), x.to_numpy()[positions])
+    return posterior.with_constants(facts)

@@ -21,18 +21,18 @@ def draw_item_populations(
     model: ResponseModel, values: Mapping[str, Array], key: Array
 ) -> dict[str, Float[Array, " draw"]]:
     """Draw μ and σ of each site given its unconstrained values, shape (draw, item)."""
-    found = {}
+    draws = {}
     for k, (name, x) in enumerate(values.items()):
         of_mean, of_spread = (model.prior_of(f"{kind}_{name}") for kind in ("mu", "sigma"))
         centre, sd = float(of_mean.loc), float(of_mean.scale)
         learned = of_spread is not None
         scale = float(of_spread.scale) if learned else model.usual[name][1]
-        own = jax.random.fold_in(key, k)
-        mu, sigma = _drawn(x, own, (centre, sd, scale), learned=learned)
-        found[f"mu_{name}"] = mu
+        site_key = jax.random.fold_in(key, k)
+        mu, sigma = _drawn(x, site_key, (centre, sd, scale), learned=learned)
+        draws[f"mu_{name}"] = mu
         if learned:
-            found[f"sigma_{name}"] = sigma
-    return found
+            draws[f"sigma_{name}"] = sigma
+    return draws
 
 
 @partial(jax.jit, static_argnames="learned")
@@ -51,14 +51,14 @@ def _drawn(
         mu = expected + jax.random.normal(mean_key, mean.shape, x.dtype) / jnp.sqrt(precision)
         if not learned:
             return mu, place[1]
-        away = squares + n * (mean - mu) ** 2
+        scatter = squares + n * (mean - mu) ** 2
 
         def log_density(t: Array) -> Array:
             log_sigma = place[1] + t
             spread = jnp.exp(2 * log_sigma)
-            return (1 - n) * log_sigma - away / (2 * spread) - spread / (2 * scale**2)
+            return (1 - n) * log_sigma - scatter / (2 * spread) - spread / (2 * scale**2)
 
-        t, _ = log_concave_move(spread_key, log_density, 0.5 * jnp.log(away / n) - place[1])
+        t, _ = log_concave_move(spread_key, log_density, 0.5 * jnp.log(scatter / n) - place[1])
         return mu, place[1] + t
 
     mu, log_sigma = jax.lax.fori_loop(0, ROUNDS, again, (mean, start))

@@ -233,14 +233,14 @@ def draw_sites(
     else:
         named["b"] = -named["d"] / named["a"]
     samples |= {name: named.pop(name) for name in ("a", "d", "b")}
-    beside = draw_item_populations(model, named, jax.random.fold_in(key, n_draws))
+    others = draw_item_populations(model, named, jax.random.fold_in(key, n_draws))
     usual = usual_items(model)
     for name, transform, centre in zip(
         model.family.further, usual.to_values[2:], usual.centres[2:], strict=True
     ):
-        here = named.get(name, np.full_like(samples["d"], centre))  # a fixed guessing floor
-        beside[name] = transform(here)
-    return samples | {name: np.asarray(x) for name, x in beside.items()}
+        coordinate = named.get(name, np.full_like(samples["d"], centre))  # a fixed guessing floor
+        others[name] = transform(coordinate)
+    return samples | {name: np.asarray(x) for name, x in others.items()}
 
 
 def _draw_parameters(
@@ -255,12 +255,12 @@ def _draw_parameters(
     drawn_items = np.empty((n_coordinates, n_draws, n_items), problem.dtype)
     if problem.eliminates_items:
         drawn_theta = sides.T + theta
-        for units, own in pieces:
-            drawn_items[:, :, units] = own.transpose(1, 2, 0) + items[units].T[:, None]
+        for units, piece in pieces:
+            drawn_items[:, :, units] = piece.transpose(1, 2, 0) + items[units].T[:, None]
         return drawn_theta, drawn_items, drawn_means
     drawn_theta = np.empty((n_draws, len(theta)), problem.dtype)
     blocks = sides.reshape(n_items, n_coordinates, n_draws)
     np.add(blocks.transpose(1, 2, 0), items.T[:, None], out=drawn_items)
-    for units, own in pieces:
-        drawn_theta[:, units] = own[:, 0].T + theta[units]
+    for units, piece in pieces:
+        drawn_theta[:, units] = piece[:, 0].T + theta[units]
     return drawn_theta, drawn_items, drawn_means

@@ -132,12 +132,12 @@ def draw_with_lengths(
     for first in range(0, n_draws, size):
         began = time.perf_counter()
         at = np.minimum(np.arange(first, first + size), n_draws - 1)
-        own = {name: jnp.asarray(values[at]) for name, values in drawn.items()}
-        found = _settled(way, latencies, shared, own, keys[at])
-        parts.append({k: np.asarray(x)[: n_draws - first] for k, x in found.items()})
+        batch = {name: jnp.asarray(values[at]) for name, values in drawn.items()}
+        batch_draws = _settled(way, latencies, shared, batch, keys[at])
+        parts.append({k: np.asarray(x)[: n_draws - first] for k, x in batch_draws.items()})
         if announce is not None and len(parts) == _COMPILED and batches > _COMPILED:
-            left = (time.perf_counter() - began) * (batches - _COMPILED)
-            announce(f"lengths: about {in_words(left)} left")
+            seconds = (time.perf_counter() - began) * (batches - _COMPILED)
+            announce(f"lengths: about {in_words(seconds)} left")
     names = [name for name in parts[0] if name not in _HELD]
     return {name: np.concatenate([part.pop(name) for part in parts]) for name in names}
 

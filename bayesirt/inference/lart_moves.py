@@ -60,11 +60,11 @@ class WithLengths(TwoWay):
     def data(self, responses: Responses, mesh: Mesh | None = None) -> Latencies:
         """Put answers and log lengths on the device, or on the devices of a mesh."""
         wrong = self.model.wrong_lengths
-        found = latencies_of(responses, layout_of(responses), wrong_lengths=wrong)
+        latencies = latencies_of(responses, layout_of(responses), wrong_lengths=wrong)
         if mesh is None:
-            return found
+            return latencies
         layout = share_rows(responses, mesh)
-        return found.placed(
+        return latencies.placed(
             layout, partial(share_cells, responses=responses, mesh=mesh),
             partial(put_everywhere, mesh=mesh),
         )  # fmt: skip
@@ -136,8 +136,8 @@ class WithLengths(TwoWay):
             centre[name], width[name] = values.pop(name), errors.pop(name)
         if self.clusters:
             n = np.bincount(self.codes)
-            apart = (centre["tau"] - rho * centre["theta"]) / np.sqrt(1 - rho**2)
-            centre |= {"upsilon": np.bincount(self.codes, apart) / n, "icc_tau": np.array(0.0)}
+            residual = (centre["tau"] - rho * centre["theta"]) / np.sqrt(1 - rho**2)
+            centre |= {"upsilon": np.bincount(self.codes, residual) / n, "icc_tau": np.array(0.0)}
             width |= {"upsilon": _SPREAD_OF_SHARED / np.sqrt(n), "icc_tau": np.array(1.0)}
         lean = {"d": ("mu_b", values["a"]), "omega": ("mu_tau", -values["phi"])}
         for name, value in values.items():
@@ -165,8 +165,8 @@ def _start_of_wrong(
     within = wrong.ww - mean_share * wrong.w
     precision = within / point["lam"] + _SPREAD_OF_DELTA**-2
     delta = (crossed - mean_share * residual) / point["lam"] / precision
-    found = (np.asarray(x, np.float64) for x in (delta, 1 / jnp.sqrt(precision), mean_share))
-    value, se, mean = found
+    estimates = (np.asarray(x, np.float64) for x in (delta, 1 / jnp.sqrt(precision), mean_share))
+    value, se, mean = estimates
     return value, usable(se), mean
 
 
@@ -229,16 +229,16 @@ def move_wrong_spread(
     """
     sums, values = _on_wrong(latencies, sites), way.terms(sites).values
     crossed = sums.zx - (sites["omega"] - latencies.centre) * sums.z
-    away = sites["delta"] - sites["mu_delta"]
+    deviations = sites["delta"] - sites["mu_delta"]
 
     def moved(t: Array) -> Position:
-        delta = sites["mu_delta"] + jnp.exp(t) * away
+        delta = sites["mu_delta"] + jnp.exp(t) * deviations
         return sites | {"sigma_delta": sites["sigma_delta"] + t, "delta": delta}
 
     def log_density(t: Array) -> Array:
-        there = moved(t)
-        of_lengths = (crossed - sums.zz * there["delta"] / 2) * there["delta"] / values["lam"]
-        return way.terms(there).total() + of_lengths.sum() + len(away) * t
+        position = moved(t)
+        of_lengths = (crossed - sums.zz * position["delta"] / 2) * position["delta"] / values["lam"]
+        return way.terms(position).total() + of_lengths.sum() + len(deviations) * t
 
     t, accepted = newton_line_move(key, log_density, _LEAST_OF_SPREAD)
     return moved(t), {"acceptance_sigma_delta": accepted.astype(t.dtype)}
@@ -262,9 +262,9 @@ def draw_shared_speeds(
     """Move the share of speed's residual variance between clusters, then draw υ."""
     share_key, draw_key = jax.random.split(key)
     rho = way.terms(sites).values["rho"]
-    apart = (sites["tau"] - rho * sites["theta"]) / jnp.sqrt(1 - rho**2)
-    logit, accepted = share_moved(share_key, way, sites["icc_tau"], apart)
-    given = apart[None], jax.nn.sigmoid(logit)[None], way.codes, len(sites["upsilon"])
+    residual = (sites["tau"] - rho * sites["theta"]) / jnp.sqrt(1 - rho**2)
+    logit, accepted = share_moved(share_key, way, sites["icc_tau"], residual)
+    given = residual[None], jax.nn.sigmoid(logit)[None], way.codes, len(sites["upsilon"])
     upsilon = draw_clusters_given(*given, draw_key)[0]
     return sites | {"icc_tau": logit, "upsilon": upsilon}, {"acceptance_shared_speeds": accepted}
 

@@ -128,12 +128,12 @@ def log_density(priors: Priors, seen: Moments, numbers: Numbers) -> Float[Array,
     n, n_items = seen.n_subjects, seen.n_items
     growth = n * numbers["log_s"] - (numbers["log_s"] if free else 0)
     of_theta = -0.5 * (s**2 * seen.theta_square + 2 * s * c * seen.theta + seen.one * c**2)
-    away_a = seen.uu + n_items * (seen.u - numbers["centre_a"]) ** 2
-    away_d = seen.dd + n_items * (seen.d - numbers["centre_d"]) ** 2
-    away_d += 2 * lean * seen.ad + lean**2 * seen.aa
+    squares_a = seen.uu + n_items * (seen.u - numbers["centre_a"]) ** 2
+    squares_d = seen.dd + n_items * (seen.d - numbers["centre_d"]) ** 2
+    squares_d += 2 * lean * seen.ad + lean**2 * seen.aa
     value = growth + of_theta + jax.vmap(of_population)(population)
-    for away, name in ((away_a, "log_spread_a"), (away_d, "log_spread_d")):
-        value += -n_items * numbers[name] - 0.5 * jnp.exp(-2 * numbers[name]) * away
+    for squares, name in ((squares_a, "log_spread_a"), (squares_d, "log_spread_d")):
+        value += -n_items * numbers[name] - 0.5 * jnp.exp(-2 * numbers[name]) * squares
     return value
 
 
@@ -151,7 +151,7 @@ def _run(priors: Priors, seen: Moments, key: Array) -> Numbers:
 
     def step(round_: Array, numbers: Numbers) -> Numbers:
         for k, name in enumerate([*_NORMAL, *_LOG_CONCAVE]):
-            own_key, here = jax.random.fold_in(keys[round_], k), numbers[name]
+            own_key, value = jax.random.fold_in(keys[round_], k), numbers[name]
 
             def along(t: Array, name: str = name, numbers: Numbers = numbers) -> Array:
                 return log_density(priors, seen, numbers | {name: numbers[name] + t})
@@ -159,8 +159,8 @@ def _run(priors: Priors, seen: Moments, key: Array) -> Numbers:
             if name in _NORMAL:
                 t = normal_draw(own_key, along, zero)
             else:
-                t, _ = log_concave_move(own_key, along, origin[name] - here)
-            numbers = numbers | {name: here + t}
+                t, _ = log_concave_move(own_key, along, origin[name] - value)
+            numbers = numbers | {name: value + t}
         return numbers
 
     return jax.lax.fori_loop(0, ROUNDS, step, origin)

@@ -34,26 +34,26 @@ def check_memory(
     method: Method, responses: Responses, *, model: ResponseModel, options: RunOptions
 ) -> None:
     """Refuse a run that does not fit into memory."""
-    needed, there = bytes_needed(method, responses, model, options), bytes_there()
+    needed, space = bytes_needed(method, responses, model, options), bytes_there()
     if isinstance(responses.cells, StoredCells):
         raise ResponseError(
             f"{method} would need about {in_gigabytes(needed)} of memory for "
-            f"{responses.n_observed:,} responses, but only {in_gigabytes(there)} are free and "
+            f"{responses.n_observed:,} responses, but only {in_gigabytes(space)} are free and "
             f"these responses were left on disk; fit_cbmm gives a point estimate from disk"
         )
-    if needed <= there:
+    if needed <= space:
         return
     exact_first: list[Method] = ["nuts", "blocked", "laplace"]
     fitting = [
         engine
         for engine in exact_first
-        if engine in model.engines and bytes_needed(engine, responses, model, options) <= there
+        if engine in model.engines and bytes_needed(engine, responses, model, options) <= space
     ]
     other = f"or use engine {fitting[0]}, which would fit" if fitting else "no engine would fit"
     raise ResponseError(
         f"{method} needs about {in_gigabytes(needed)} of memory for {responses.n_observed:,} "
         f"responses and {options.num_chains} x {options.num_samples:,} draws, "
-        f"but only {in_gigabytes(there)} are free; keep fewer draws, {other}"
+        f"but only {in_gigabytes(space)} are free; keep fewer draws, {other}"
     )
 
 

@@ -141,8 +141,8 @@ def draw_axes(way: TwoWay, key: Array, sites: Position) -> tuple[Position, Stati
     moved = axes_changed(sites, matrix)
     ratio = ((mu**2).sum() - (moved["mu_a"] ** 2).sum()) / (2 * MU_A_SD**2)
     accepted = log_uniform(accept_key, ratio) < ratio
-    kept = jax.tree.map(partial(jnp.where, accepted), moved, sites)
-    return kept, {"acceptance_axes": accepted.astype(theta.dtype)}
+    new_sites = jax.tree.map(partial(jnp.where, accepted), moved, sites)
+    return new_sites, {"acceptance_axes": accepted.astype(theta.dtype)}
 
 
 def axes_changed(sites: Position, matrix: Float[Array, "ability ability"]) -> Position:

@@ -85,8 +85,8 @@ def _shares(way: TwoWay, key: Array, sites: Position) -> Float[Array, " item"] |
     """Return the length of each item's step relative to Newton's, if some are short."""
     if not way.short_steps:
         return None
-    whole = jax.random.bernoulli(key, 1 - _FEW_SHORT, sites["d"].shape)
-    return jnp.where(whole, jnp.ones((), sites["d"].dtype), SHORT)
+    full_steps = jax.random.bernoulli(key, 1 - _FEW_SHORT, sites["d"].shape)
+    return jnp.where(full_steps, jnp.ones((), sites["d"].dtype), SHORT)
 
 
 def move_items(
@@ -111,29 +111,29 @@ def move_items(
         return way.coefficients(sites, _from_pivots(place, pivots))
 
     def at(place: Array, sums: ItemSums) -> Conditional:
-        whole = item_conditional(way, sites, _from_pivots(place, pivots), sums)
+        density = item_conditional(way, sites, _from_pivots(place, pivots), sums)
         if pivots is None:
-            return whole
+            return density
         axes = jnp.eye(place.shape[1], dtype=place.dtype)
         turn = _slopes_along_axes(axes, partial(_from_pivots, pivots=pivots), place)
         return Conditional(
-            whole.value, _chained(turn, whole.score), _sandwich(turn, whole.precision)
+            density.value, _chained(turn, density.score), _sandwich(turn, density.precision)
         )
 
     def conditional(place: Array, sums: ItemSums) -> Conditional:
-        whole = at(place, sums)
+        density = at(place, sums)
         if sums.information_slope is not None:
-            half = place + jnp.clip(newton_step(whole), -_FARTHEST, _FARTHEST) / 2
-            away = (coefficients(half) - coefficients(place))[:, :2]
-            growth = (sums.information_slope * away[:, None, None]).sum(-1)
+            half = place + jnp.clip(newton_step(density), -_FARTHEST, _FARTHEST) / 2
+            change = (coefficients(half) - coefficients(place))[:, :2]
+            growth = (sums.information_slope * change[:, None, None]).sum(-1)
             grown = sums.information.at[:, :2, :2].add(growth)
-            there = at(half, sums._replace(information=grown)).precision
-            whole = whole._replace(precision=towards(whole.precision, there))
-        return whole if shares is None else shortened(whole, shares)
+            half_precision = at(half, sums._replace(information=grown)).precision
+            density = density._replace(precision=towards(density.precision, half_precision))
+        return density if shares is None else shortened(density, shares)
 
     def evaluate(place: Array) -> tuple[Conditional, ItemSums]:
-        found = passes.item_sums(way.theta(sites), coefficients(place))
-        return conditional(place, found), found
+        new_sums = passes.item_sums(way.theta(sites), coefficients(place))
+        return conditional(place, new_sums), new_sums
 
     place = _to_pivots(items, pivots)
     step = newton_move(
@@ -193,8 +193,8 @@ def carried(
     for name in sorted(way.populations(sites)):  # slopes before intercepts, which lean on them
         if f"sigma_{name}" in names:
             growth = moved[f"sigma_{name}"] - sites[f"sigma_{name}"]
-            away = sites[name] - way.centre(sites, name)
-            moved = moved | {name: way.centre(moved, name) + jnp.exp(growth) * away}
+            deviations = sites[name] - way.centre(sites, name)
+            moved = moved | {name: way.centre(moved, name) + jnp.exp(growth) * deviations}
             log_jacobian += len(sites[name]) * growth
     return moved, log_jacobian
 
@@ -208,11 +208,11 @@ def move_with_items(
     priors of the hyperparameters and common factors remain.
     """
     names = way.hyper_sites(sites)
-    here = jnp.stack([sites[name] for name in names])[None]
-    axes = jnp.eye(here.shape[1], dtype=here.dtype)
-    eps = jnp.finfo(here.dtype).eps
+    old_hyper = jnp.stack([sites[name] for name in names])[None]
+    axes = jnp.eye(old_hyper.shape[1], dtype=old_hyper.dtype)
+    eps = jnp.finfo(old_hyper.dtype).eps
     spread = [name.startswith("sigma") for name in names]
-    least = jnp.where(jnp.array(spread), _LOG_SIGMA_PRECISION, eps).astype(here.dtype)
+    least = jnp.where(jnp.array(spread), _LOG_SIGMA_PRECISION, eps).astype(old_hyper.dtype)
 
     def coefficients(hyper: Array) -> Array:
         return way.coefficients_of(carried(way, sites, hyper[0])[0])
@@ -230,16 +230,16 @@ def move_with_items(
         return Conditional(log_prior(hyper)[None], score[None], precision[None])
 
     def evaluate(hyper: Array) -> tuple[Conditional, ItemSums]:
-        found = passes.item_sums(way.theta(sites), coefficients(hyper))
-        return conditional(hyper, found), found
+        new_sums = passes.item_sums(way.theta(sites), coefficients(hyper))
+        return conditional(hyper, new_sums), new_sums
 
     def gain(old: ItemSums, new: ItemSums) -> Array:
         return (new.log_likelihood - old.log_likelihood).sum()[None]
 
-    current = conditional(here, sums), sums
-    step = newton_move(chance_for(key, here), here, evaluate, current=current, gain=gain)
+    current = conditional(old_hyper, sums), sums
+    step = newton_move(chance_for(key, old_hyper), old_hyper, evaluate, current=current, gain=gain)
     sums = jax.tree.map(partial(jnp.where, step.accepted[0]), step.notes[1], step.notes[0])
-    return carried(way, sites, step.position[0])[0], sums, step.accepted[0].astype(here.dtype)
+    return carried(way, sites, step.position[0])[0], sums, step.accepted[0].astype(old_hyper.dtype)
 
 
 def draw_means(way: TwoWay, key: Array, sites: Position) -> tuple[Position, Statistics]:
@@ -248,15 +248,15 @@ def draw_means(way: TwoWay, key: Array, sites: Position) -> tuple[Position, Stat
     if not names:
         return sites, {}
 
-    here, unravel = ravel_pytree({name: sites[name] for name in names})
+    origin, unravel = ravel_pytree({name: sites[name] for name in names})
 
     def moved(t: Array) -> Position:
-        return sites | unravel(here + t)
+        return sites | unravel(origin + t)
 
     def log_density(t: Array) -> Array:
         return way.terms(moved(t)).total()
 
-    return moved(quadratic_draw(key, log_density, here)), {}
+    return moved(quadratic_draw(key, log_density, origin)), {}
 
 
 def move_spreads(way: TwoWay, key: Array, sites: Position) -> tuple[Position, Statistics]:
@@ -269,11 +269,11 @@ def move_spreads(way: TwoWay, key: Array, sites: Position) -> tuple[Position, St
         return sites | {f"sigma_{x}": sites[f"sigma_{x}"] + t[k] for k, x in enumerate(names)}
 
     def log_density(t: Array) -> Array:
-        own = way.terms(moved(t)).each
-        return jnp.stack([own[name].sum() + own[f"sigma_{name}"] for name in names])
+        terms = way.terms(moved(t)).each
+        return jnp.stack([terms[name].sum() + terms[f"sigma_{name}"] for name in names])
 
-    away = [jnp.mean((sites[x] - way.centre(sites, x)) ** 2) for x in names]
-    origin = [0.5 * jnp.log(s) - sites[f"sigma_{x}"] for s, x in zip(away, names, strict=True)]
+    variances = [jnp.mean((sites[x] - way.centre(sites, x)) ** 2) for x in names]
+    origin = [0.5 * jnp.log(s) - sites[f"sigma_{x}"] for s, x in zip(variances, names, strict=True)]
     t, accepted = log_concave_move(key, log_density, jnp.stack(origin))
     return moved(t), {"acceptance_sigma": accepted.mean(dtype=t.dtype)}
 
@@ -286,8 +286,8 @@ def move_along(way: TwoWay, line: Line, key: Array, sites: Position) -> tuple[Po
         return way.terms(moved).total() + log_jacobian
 
     if line.normal:
-        here = jnp.zeros(line.shape, sites["theta"].dtype)
-        t = (quadratic_draw if line.shape else normal_draw)(key, log_density, here)
+        zero = jnp.zeros(line.shape, sites["theta"].dtype)
+        t = (quadratic_draw if line.shape else normal_draw)(key, log_density, zero)
         return way.along(line, sites, t)[0], {}
     least = _LEAST_OF_A_SUBJECT * len(sites["theta"])
     t, accepted = newton_line_move(key, log_density, least)

@@ -105,8 +105,8 @@ def watched(
     if options.checkpoint is not None:
         sizes = options.num_chains, options.num_warmup, options.num_samples
         settings = (model, method, *sizes, options.thinning, options.target_accept)
-        own = fingerprint(responses, init, key, settings, options.mesh)
-        saved = Checkpoint(options.checkpoint, own, options.speaks)
+        digest = fingerprint(responses, init, key, settings, options.mesh)
+        saved = Checkpoint(options.checkpoint, digest, options.speaks)
     one_thread = threadpool_limits(limits=1, user_api="blas")
     with one_thread, progress_bar(options.title) as show:
         progress = show if options.progress and options.speaks else None

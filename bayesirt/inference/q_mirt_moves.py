@@ -72,11 +72,11 @@ class ByQMatrix(TwoWay):
 
     def normals(self, sites: Position, data: Any) -> Normals:  # noqa: ARG002
         """Return the prior of each subject's abilities: N(0, Ω), or about its cluster's."""
-        theta, known = sites["theta"], jnp.linalg.inv(self.correlation(sites))
+        theta, inverse = sites["theta"], jnp.linalg.inv(self.correlation(sites))
         centre = jnp.zeros_like(theta)
         if self.clusters:
-            known, centre = known / jax.nn.sigmoid(-sites["icc"]), sites["gamma"][self.codes]
-        return Normals(centre @ known, jnp.broadcast_to(known, (len(theta), *known.shape)))
+            inverse, centre = inverse / jax.nn.sigmoid(-sites["icc"]), sites["gamma"][self.codes]
+        return Normals(centre @ inverse, jnp.broadcast_to(inverse, (len(theta), *inverse.shape)))
 
     def whitened(self, sites: Position) -> Float[Array, "ability subject"]:
         """Return abilities transformed to independent standard normal ones."""
@@ -85,14 +85,14 @@ class ByQMatrix(TwoWay):
 
     def of_items(self, sites: Position, items: Array) -> Float[Array, " item"]:
         """Return the log prior density of each item, given the hyperparameters."""
-        own = self.terms(sites | self.unpacked(sites, items)).each
-        return self.needs.in_slots(own["a"]).sum(1) + own["d"]
+        terms = self.terms(sites | self.unpacked(sites, items)).each
+        return self.needs.in_slots(terms["a"]).sum(1) + terms["d"]
 
     def standard_items(self, sites: Position, items: Array) -> Float[Array, "dim item"]:
         """Return each item's sites, standardised by their populations."""
-        there = sites | self.unpacked(sites, items)
-        terms = self.terms(there)
-        a, d = ((there[x] - terms.centres[x]) / terms.spreads[x] for x in ("a", "d"))
+        new_sites = sites | self.unpacked(sites, items)
+        terms = self.terms(new_sites)
+        a, d = ((new_sites[x] - terms.centres[x]) / terms.spreads[x] for x in ("a", "d"))
         return jnp.concatenate([self.needs.in_slots(a), d[:, None]], 1).T
 
     def coefficients(self, sites: Position, items: Array) -> Float[Array, "item dim"]:  # noqa: ARG002
@@ -151,10 +151,10 @@ class ByQMatrix(TwoWay):
         start: Start = ({"theta": point["theta"]}, {"theta": usable(point["theta_se"])})
         centre, width = start
         place_population(start, "a", np.log(slopes), usable(point["a_se"] / slopes))
-        whole = np.zeros(self.needs.needs.shape)
-        whole[self.needs.item, self.needs.ability] = slopes
+        loadings = np.zeros(self.needs.needs.shape)
+        loadings[self.needs.item, self.needs.ability] = slopes
         easier = self.needs.needs @ beta
-        place_leaning(start, "d", point["d"] - easier, usable(point["d_se"]), ("mu_b", whole))
+        place_leaning(start, "d", point["d"] - easier, usable(point["d_se"]), ("mu_b", loadings))
         spread = max(float(beta.std()), _LEAST_SIGMA)
         centre |= {"beta": beta, "sigma_beta": np.log(spread), "d": point["d"]}
         width |= {"beta": np.full(beta.shape, spread / 2), "sigma_beta": np.array(0.5)}
@@ -162,8 +162,8 @@ class ByQMatrix(TwoWay):
             return start
         if structure == "correlated":
             root = np.linalg.cholesky(point["correlation"])
-            found = biject_to(LKJCholesky(len(beta), 1).support)._inverse(root)
-            name, centre["root"] = "root", np.asarray(found)
+            coordinates = biject_to(LKJCholesky(len(beta), 1).support)._inverse(root)
+            name, centre["root"] = "root", np.asarray(coordinates)
         else:
             general = np.clip(point["general"], 1 - _NEAR_ONE, _NEAR_ONE)
             name, centre["general"] = "general", np.log(general / (1 - general))
@@ -230,11 +230,11 @@ def move_scales(way: ByQMatrix, key: Array, sites: Position) -> tuple[Position, 
     together += jnp.diag((sites["mu_b"] / MU_B_SD) ** 2)
     volume = len(theta) + 1
     sigma = jnp.exp(sites["sigma_a"])
-    away = (sites["a"] - sites["mu_a"]) / sigma
+    deviations = (sites["a"] - sites["mu_a"]) / sigma
     counts = jnp.asarray(needs.needs.sum(0), theta.dtype)
     crossed = jnp.concatenate([jnp.diag(counts), counts[None]])
     design = jnp.concatenate([crossed, jnp.append(counts, counts.sum())[:, None]], 1) / sigma**2
-    pulled = jnp.zeros(needs.n_abilities, theta.dtype).at[needs.ability].add(away) / sigma
+    pulled = jnp.zeros(needs.n_abilities, theta.dtype).at[needs.ability].add(deviations) / sigma
     pulled = jnp.append(pulled, pulled.sum())
 
     def of_mean(t: Array) -> Array:
@@ -248,9 +248,9 @@ def move_scales(way: ByQMatrix, key: Array, sites: Position) -> tuple[Position, 
         value = volume * t[:-1].sum() - weighed.sum() / 2 + of_mean(t[-1])
         value += pulled @ t - t @ design @ t / 2
         score = pulled - design @ t + jnp.append(volume - weighed, slope)
-        own = jnp.append(jnp.maximum(weighed, 0), -curvature)
+        ridge = jnp.append(jnp.maximum(weighed, 0), -curvature)
         outer = jnp.pad(e[:, None] * together * e, (0, 1))
-        return Conditional(value[None], score[None], (design + outer + jnp.diag(own))[None]), None
+        return Conditional(value[None], score[None], (design + outer + jnp.diag(ridge))[None]), None
 
     present = jnp.zeros((1, needs.n_abilities + 1), theta.dtype)
     step = newton_move(chance_for(key, present), present, evaluate)
@@ -263,7 +263,7 @@ def move_correlations(way: ByQMatrix, key: Array, sites: Position) -> tuple[Posi
     name = correlation_site(sites)
     if name is None:
         return sites, {}
-    here = sites[name]
+    start = sites[name]
     theta = way.independent(sites)
     products, n_rows = theta.T @ theta, len(theta)
 
@@ -273,9 +273,9 @@ def move_correlations(way: ByQMatrix, key: Array, sites: Position) -> tuple[Posi
         seen = jax.scipy.linalg.cho_solve((root, True), products)
         return terms.each[name].sum() - n_rows * jnp.log(jnp.diag(root)).sum() - jnp.trace(seen) / 2
 
-    step = _STEP / (jnp.sqrt(n_rows + 1.0) * here.size**0.25)
-    end, accepted = follow_trajectory(key, here, log_density, step=step, n_steps=_STEPS)
-    return sites | {name: end}, {"acceptance_correlations": accepted.astype(here.dtype)}
+    step = _STEP / (jnp.sqrt(n_rows + 1.0) * start.size**0.25)
+    end, accepted = follow_trajectory(key, start, log_density, step=step, n_steps=_STEPS)
+    return sites | {name: end}, {"acceptance_correlations": accepted.astype(start.dtype)}
 
 
 def move_with_abilities(
@@ -318,8 +318,8 @@ def move_with_abilities(
     def gain(old: Array, new: Array) -> Array:
         return (new - old).sum()[None]
 
-    here = sites[name][None]
-    step = newton_move(chance_for(key, here), here, evaluate, gain=gain)
+    start = sites[name][None]
+    step = newton_move(chance_for(key, start), start, evaluate, gain=gain)
     value = step.position[0]
     moved = sites | carried(value) | {name: value}
     return moved, {"acceptance_with_abilities": step.accepted[0].astype(value.dtype)}

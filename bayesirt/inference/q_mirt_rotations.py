@@ -65,22 +65,22 @@ def turned(
     row = (alpha * state.correlation[k] + beta * state.correlation[other]).at[k].set(1)
     change = alpha * state.change[k] + beta * state.change[other]
     needed = jnp.asarray(needs.needs)[:, k]
-    own, others = state.slopes[:, k], state.slopes[:, other]
-    new_own, new_others = own / alpha, others - own * beta / alpha
+    slopes, others = state.slopes[:, k], state.slopes[:, other]
+    new_slopes, new_others = slopes / alpha, others - slopes * beta / alpha
 
     def log_prior(a: Array) -> Array:
         z = (jnp.log(jnp.where(needed, a, 1)) - sites["mu_a"]) / jnp.exp(sites["sigma_a"])
         return jnp.where(needed, -(z**2) / 2, 0).sum()
 
     stretch = jnp.where(needed, jnp.log(others / new_others), 0).sum()
-    gained = sum(map(log_prior, (new_own, new_others))) - sum(map(log_prior, (own, others)))
+    gained = sum(map(log_prior, (new_slopes, new_others))) - sum(map(log_prior, (slopes, others)))
     mu_b = state.change[k] @ sites["mu_b"], change @ sites["mu_b"]
     gained += (mu_b[0] ** 2 - mu_b[1] ** 2) / (2 * MU_B_SD**2)
     log_ratio = gained + stretch + needs.n_abilities * jnp.log(alpha)
     possible = (alpha > 0) & jnp.where(needed, new_others > 0, True).all()
     new = Turning(
         state.correlation.at[k].set(row).at[:, k].set(row),
-        state.slopes.at[:, k].set(new_own).at[:, other].set(new_others),
+        state.slopes.at[:, k].set(new_slopes).at[:, other].set(new_others),
         state.change.at[k].set(change),
     )
     return new, jnp.where(possible, log_ratio, -jnp.inf)
@@ -125,5 +125,5 @@ def _one_turn(
     angle = width * jax.random.normal(angle_key, (), state.slopes.dtype)
     new, ratio = turned(needs, sites, state, pair, angle)
     accepted = log_uniform(accept_key, ratio) < ratio
-    kept = jax.tree.map(lambda there, here: jnp.where(accepted, there, here), new, state)
-    return kept, accepted
+    new_state = jax.tree.map(lambda there, here: jnp.where(accepted, there, here), new, state)
+    return new_state, accepted

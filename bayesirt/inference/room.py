@@ -29,20 +29,20 @@ class Room(NamedTuple):
         filled = filled_up(*data)
         n_subjects, n_items = zip(data.shape, filled.shape, strict=True)
         both = {"subject": n_subjects, "item": n_items}
-        sizes = {name: both[of] for name, (of, *_) in way.model.dims.items() if of in both}
+        sizes = {name: both[dim] for name, (dim, *_) in way.model.dims.items() if dim in both}
         return cls(DenseLayout(*map(jnp.asarray, filled)), sizes)
 
     def start(self, start: Start) -> Start:
         """Return the padded start; padding starts at the mean of the others."""
         centre, width = (
-            {name: self._longer(name, x, mode) for name, x in own.items()}
-            for own, mode in zip(start, ("mean", "maximum"), strict=True)
+            {name: self._longer(name, x, mode) for name, x in values.items()}
+            for values, mode in zip(start, ("mean", "maximum"), strict=True)
         )
         return centre, width
 
     def there(self, draws: Samples) -> Samples:
         """Return the draws without padding."""
-        n = {name: own for name, (own, _) in self.sizes.items()}
+        n = {name: size for name, (size, _) in self.sizes.items()}
         return {name: x[:, :, : n[name]] if name in n else x for name, x in draws.items()}
 
     @property

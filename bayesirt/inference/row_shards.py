@@ -51,21 +51,21 @@ class RowShards:
         def on_device(layouts: Any, rows: Any, others: Any) -> tuple[Any, Any]:
             device = jax.lax.axis_index(_ROWS)
             layout = jax.tree.map(lambda x: x[0], layouts)
-            own = jax.tree.map(lambda x: in_blocks(x, n_devices, n_rows)[device], rows)
-            found, sums = function(layout, own, *others)
-            among_all = jax.tree.map(partial(_placed, device, n_devices), found)
+            device_rows = jax.tree.map(lambda x: in_blocks(x, n_devices, n_rows)[device], rows)
+            values, sums = function(layout, device_rows, *others)
+            among_all = jax.tree.map(partial(_placed, device, n_devices), values)
             # One message for everything: with several hosts its latency dominates.
             numbers, as_before = ravel_pytree((among_all, sums))
             return as_before(jax.lax.psum(numbers, _ROWS))
 
-        found, sums = jax.shard_map(
+        values, sums = jax.shard_map(
             on_device,
             mesh=self.mesh,
             in_specs=(Axes(_ROWS), Axes(), Axes()),
             out_specs=(Axes(), Axes()),
             check_vma=False,  # the check refuses loops whose first sums are plain zeros
         )(self.layouts, rows, others)
-        joined = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:n_subjects], found)
+        joined = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:n_subjects], values)
         return joined, sums
 
     def of_items(self, values: Array) -> Array:
@@ -108,20 +108,20 @@ def share_rows(responses: Responses, mesh: Mesh) -> RowShards:
 
 def share_cells(values: Array, responses: Responses, mesh: Mesh) -> Array:
     """Place values of cells, in the order of a layout, on the devices of their rows."""
-    own, n_devices = np.asarray(values), mesh.size
+    array, n_devices = np.asarray(values), mesh.size
     n_rows = _rows_each(responses.n_subjects, n_devices)
     if isinstance(responses.cells, SparseCells):
-        shares = _by_bounds(own, _bounds(responses.cells.cells, n_rows, n_devices), 0)
+        shares = _by_bounds(array, _bounds(responses.cells.cells, n_rows, n_devices), 0)
     else:
-        shares = in_blocks(own, n_devices, n_rows, xp=np)
+        shares = in_blocks(array, n_devices, n_rows, xp=np)
     return _placed_shares(shares, mesh)
 
 
 def _placed_shares(shares: Any, mesh: Mesh) -> Any:
     """Place on each device the shard at its position along the first axis."""
-    place = NamedSharding(_mesh_of_rows(mesh), Axes(_ROWS))
+    sharding = NamedSharding(_mesh_of_rows(mesh), Axes(_ROWS))
     return jax.tree.map(
-        lambda x: jax.make_array_from_callback(x.shape, place, x.__getitem__), shares
+        lambda x: jax.make_array_from_callback(x.shape, sharding, x.__getitem__), shares
     )
 
 

@@ -32,9 +32,9 @@ class SiteTerms(NamedTuple):
     def total(self) -> Float[Array, ""]:
         """Return the log density of all sites together."""
         alike: dict[tuple[int, ...], Array] = {}  # arrays of equal shape share one reduction
-        for own in self.each.values():
-            alike[own.shape] = alike.get(own.shape, 0.0) + own
-        return sum((own.sum() for own in alike.values()), self.common)
+        for term in self.each.values():
+            alike[term.shape] = alike.get(term.shape, 0.0) + term
+        return sum((term.sum() for term in alike.values()), self.common)
 
 
 def site_terms(model: Callable[[], Any], sites: Mapping[str, Array]) -> SiteTerms:
@@ -48,12 +48,12 @@ def site_terms(model: Callable[[], Any], sites: Mapping[str, Array]) -> SiteTerm
                 values[name] = site["value"]
             if site["type"] != "sample":
                 continue
-            own = site["fn"].log_prob(site["value"])
+            log_prob = site["fn"].log_prob(site["value"])
             if site["is_observed"]:
-                common += own.sum()
+                common += log_prob.sum()
             else:
                 transform, values[name] = biject_to(site["fn"].support), site["value"]
-                each[name] = transform.log_abs_det_jacobian(sites[name], values[name]) + own
+                each[name] = transform.log_abs_det_jacobian(sites[name], values[name]) + log_prob
                 normals[name] = _normal_of(site["fn"])
     centres = {name: jnp.asarray(x.loc) for name, x in normals.items() if x is not None}
     spreads = {name: jnp.asarray(x.scale) for name, x in normals.items() if x is not None}

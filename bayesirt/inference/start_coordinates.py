@@ -74,8 +74,8 @@ class StartCoordinates:
         known |= {x: Known(known[x].value, jnp.inf * known[x].se) for x in unsure if x in known}
         for name, of_items in known.items():
             variance = jnp.exp(2 * centre[f"sigma_{name}"])
-            told = (variance / (variance + of_items.se**2)).sum()
-            width[f"sigma_{name}"] = jnp.minimum(width[f"sigma_{name}"], (2 * told) ** -0.5)
+            n_informed = (variance / (variance + of_items.se**2)).sum()
+            width[f"sigma_{name}"] = jnp.minimum(width[f"sigma_{name}"], (2 * n_informed) ** -0.5)
         return cls(centre, width, known)
 
     @property
@@ -156,14 +156,14 @@ class FromMoments:
             centred, _ = prior.along(line, centred, -level)
             levels.append((line, self.stretch[line.name] * level))
         subjects = {x: u for x, u in centred.items() if "subject" in prior.model.dims.get(x, ())}
-        there = sites | subjects
+        new_sites = sites | subjects
         for line in (line for line in lines if not line.normal):
-            away, more = there[line.trait], self.stretch[line.name] - 1
-            wider = jnp.log(away.std()) - self.start[line.name]
-            there |= {line.trait: away * jnp.exp(-wider)}
-            there, grown = prior.along(line, there, (1 + more) * wider)
-            log_jacobian += grown - (wider + more * wider) * len(away)
-            log_jacobian += (len(away) - 1) * more * wider
+            values, more = new_sites[line.trait], self.stretch[line.name] - 1
+            wider = jnp.log(values.std()) - self.start[line.name]
+            new_sites |= {line.trait: values * jnp.exp(-wider)}
+            new_sites, grown = prior.along(line, new_sites, (1 + more) * wider)
+            log_jacobian += grown - (wider + more * wider) * len(values)
+            log_jacobian += (len(values) - 1) * more * wider
         for line, level in levels:
-            there, _ = prior.along(line, there, level)
-        return there, log_jacobian
+            new_sites, _ = prior.along(line, new_sites, level)
+        return new_sites, log_jacobian

@@ -32,16 +32,16 @@ class Normals(NamedTuple):
     @classmethod
     def of(cls, log_density: Callable[[Array], Array], like: Array) -> "Normals":
         """Build from log densities that are quadratic in each subject's abilities."""
-        here = jnp.zeros_like(like)
+        origin = jnp.zeros_like(like)
 
         def pull(theta: Array) -> Array:
             return jax.grad(lambda x: log_density(x).sum())(theta)
 
         def curvature(axis: Array) -> Array:
-            return jax.jvp(pull, (here,), (jnp.broadcast_to(axis, here.shape),))[1]
+            return jax.jvp(pull, (origin,), (jnp.broadcast_to(axis, origin.shape),))[1]
 
-        axes = jnp.eye(here.shape[1], dtype=here.dtype)
-        return cls(pull(here), -jax.vmap(curvature, out_axes=2)(axes))
+        axes = jnp.eye(origin.shape[1], dtype=origin.dtype)
+        return cls(pull(origin), -jax.vmap(curvature, out_axes=2)(axes))
 
     def at(self, theta: Float[Array, "subject ability"]) -> tuple[Array, Array]:
         """Return the log densities and their gradients."""
@@ -93,14 +93,14 @@ def _moved(
             learnt = passes.learnt_over_items(layout, information, slopes)
             return Conditional(value, score, learnt + priors.precision)
 
-        here = terms.information[0][0]
-        step = newton_step(with_information(here)).astype(here.dtype)
-        still = jnp.zeros_like(others[0], here.dtype)
-        along = layout.predictor(step, slopes.astype(here.dtype), still)
-        rate = growth / jnp.maximum(here, jnp.finfo(here.dtype).tiny)
+        cell_information = terms.information[0][0]
+        step = newton_step(with_information(cell_information)).astype(cell_information.dtype)
+        still = jnp.zeros_like(others[0], cell_information.dtype)
+        along = layout.predictor(step, slopes.astype(cell_information.dtype), still)
+        rate = growth / jnp.maximum(cell_information, jnp.finfo(cell_information.dtype).tiny)
         grown = (1 + jnp.maximum(rate * along / 2, _LEAST_GROWTH) / 4) ** 4  # about exp
-        most = jnp.maximum(here, passes.family.bound(layout.trials))
-        halfway = jnp.minimum(grown * here, most)
+        most = jnp.maximum(cell_information, passes.family.bound(layout.trials))
+        halfway = jnp.minimum(grown * cell_information, most)
         return with_information(halfway), (terms, growth)
 
     def gain(old: _Notes, new: _Notes) -> Array:

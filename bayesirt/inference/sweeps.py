@@ -131,7 +131,7 @@ def to_draws(
 
     def one(sites: Position) -> tuple[dict[str, Array], Array]:
         terms = way.terms(sites)
-        each = {name: own * weights.get(name, 1) for name, own in terms.each.items()}
+        each = {name: term * weights.get(name, 1) for name, term in terms.each.items()}
         return terms.values, terms._replace(each=each).total()
 
     return jax.lax.map(jax.vmap(one), sites)
@@ -155,8 +155,8 @@ def _evaluated(way: TwoWay, room: Room, num_samples: int, sites: Samples) -> Any
         return jax.device_get(to_draws(way, sites, room.weights))
     last = np.minimum(np.arange(num_samples), n_draws - 1)  # pad with the last draw
     filled = {name: x[:, last] for name, x in sites.items()}
-    found = jax.device_get(to_draws(way, filled, room.weights))
-    return jax.tree.map(lambda x: x[:, :n_draws], found)
+    draws = jax.device_get(to_draws(way, filled, room.weights))
+    return jax.tree.map(lambda x: x[:, :n_draws], draws)
 
 
 def _finished(

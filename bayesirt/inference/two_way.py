@@ -64,8 +64,8 @@ class TwoWay(ABC):
     def text(self, sites: Position) -> Callable[..., Any]:
         """Return the NumPyro model without data, with the sites' numbers of subjects and items."""
         n_items = len(sites["b" if "b" in sites else "d"])
-        known = {k: x for k in ("design", "skills") if (x := getattr(self, k))}
-        return partial(self.model.parameters, len(sites["theta"]), n_items, **known)
+        designs = {k: x for k in ("design", "skills") if (x := getattr(self, k))}
+        return partial(self.model.parameters, len(sites["theta"]), n_items, **designs)
 
     def terms(self, sites: Position) -> SiteTerms:
         """Evaluate the NumPyro model at unconstrained sites."""
@@ -82,8 +82,8 @@ class TwoWay(ABC):
     def normals(self, sites: Position, data: Any) -> Normals:
         """Return each subject's distribution apart from answers, which is normal in every model."""
         prior = Normals.of(partial(self.of_theta, sites), self.theta(sites))
-        beside = self.beside(sites, data)
-        return prior if beside is None else jax.tree.map(jnp.add, prior, beside)
+        evidence = self.beside(sites, data)
+        return prior if evidence is None else jax.tree.map(jnp.add, prior, evidence)
 
     def beside(self, sites: Position, data: Any) -> Normals | None:  # noqa: ARG002
         """Return the likelihood of abilities from data other than answers, if there are any."""
@@ -108,8 +108,8 @@ class TwoWay(ABC):
             return theta
         logits = sites["icc"], -sites["icc"]
         between, within = (jnp.exp(jax.nn.log_sigmoid(x) / 2) for x in logits)
-        away = theta - sites["gamma"][self.codes]
-        return jnp.concatenate([sites["gamma"] / between, away / within])
+        deviations = theta - sites["gamma"][self.codes]
+        return jnp.concatenate([sites["gamma"] / between, deviations / within])
 
     def of_theta(self, sites: Position, theta: Array) -> Float[Array, " subject"]:
         """Return the log prior density of each subject's abilities."""
@@ -138,17 +138,17 @@ class TwoWay(ABC):
 
     def of_items(self, sites: Position, items: Array) -> Float[Array, " item"]:
         """Return the log prior density of each item, given the hyperparameters."""
-        own = self.terms(sites | self.unpacked(sites, items)).each
-        return sum((own[name] for name in self.item_sites(sites)), jnp.zeros(len(items)))
+        terms = self.terms(sites | self.unpacked(sites, items)).each
+        return sum((terms[name] for name in self.item_sites(sites)), jnp.zeros(len(items)))
 
     def standard_items(self, sites: Position, items: Array) -> Float[Array, "dim item"]:
         """Return each item's sites, standardised by their populations."""
-        there = sites | self.unpacked(sites, items)
-        terms = self.terms(there)
+        new_sites = sites | self.unpacked(sites, items)
+        terms = self.terms(new_sites)
         return jnp.stack(
             [
                 jnp.broadcast_to(
-                    (there[x] - terms.centres[x]) / terms.spreads[x], items[:, 0].shape
+                    (new_sites[x] - terms.centres[x]) / terms.spreads[x], items[:, 0].shape
                 )
                 for x in self.item_sites(sites)
             ]
@@ -199,15 +199,15 @@ class TwoWay(ABC):
             values = {x: transforms[x](u) for x, u in sites.items()}
             return {x: transforms[x].inv(v) for x, v in line.move(values, t).items()}
 
-        there = moved(sites)
+        new_sites = moved(sites)
         if line.normal:
-            return sites | there, jnp.zeros((), t.dtype)
+            return sites | new_sites, jnp.zeros((), t.dtype)
         at = {name: jnp.mean(value) for name, value in sites.items()}
         log_jacobian = jnp.zeros_like(t)
-        for name in there:
+        for name in new_sites:
             rate = jax.grad(lambda u, x=name: moved(at | {x: u})[x])(at[name])
             log_jacobian += sites[name].size * jnp.log(jnp.abs(rate))
-        return sites | there, log_jacobian
+        return sites | new_sites, log_jacobian
 
     def data(self, responses: Responses, mesh: Mesh | None = None) -> Any:
         """Place responses on the device, or on the devices of a mesh."""
@@ -259,9 +259,9 @@ class TwoWay(ABC):
         """Wrap an engine's draws, with the model's attributes and dimensions."""
         draws, names = self.finished(samples, init)
         model = self.model
-        said = {"model": model.title, "link": model.family.name, **model.said, **attributes}
+        attrs = {"model": model.title, "link": model.family.name, **model.said, **attributes}
         dims = {**model.dims, **self.further_dims, "cluster_of": ["subject"]}
-        return Posterior.from_samples(draws, statistics, responses, said, coords=names, dims=dims)
+        return Posterior.from_samples(draws, statistics, responses, attrs, coords=names, dims=dims)
 
     @property
     def further_dims(self) -> Mapping[str, list[str]]:

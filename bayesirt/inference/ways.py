@@ -26,17 +26,17 @@ _OWN: dict[type[ResponseModel], type[TwoWay]] = {
 
 def way_of(model: ResponseModel, responses: Responses | None = None) -> TwoWay:
     """Return a model at unconstrained sites, with clusters and covariates from the responses."""
-    own = _OWN.get(type(model), OneAbility)
+    way_type = _OWN.get(type(model), OneAbility)
     if responses is None:
-        return own(model)
+        return way_type(model)
     clusters = responses.clusters
     design = design_of(model.priors.difficulty, responses.item_metadata)
-    told = responses.subject_metadata
+    table = responses.subject_metadata
     if clusters is not None:
-        told = told.iloc[np.unique(clusters.codes, return_index=True)[1]]
-    skills = design_of(model.priors.ability, told, "subject")
+        table = table.iloc[np.unique(clusters.codes, return_index=True)[1]]
+    skills = design_of(model.priors.ability, table, "subject")
     if design or skills:
-        own = explained(own)
+        way_type = explained(way_type)
     if clusters is not None:
-        own = with_clusters(own)
-    return own(model, () if clusters is None else clusters.codes, design, skills)
+        way_type = with_clusters(way_type)
+    return way_type(model, () if clusters is None else clusters.codes, design, skills)
