@@ -57,11 +57,11 @@ def evidence(
     abilities: Abilities, population: Normal, log_likelihood: Float[Array, " subject"]
 ) -> Float[Array, " subject"]:
     """Return a lower bound on each subject's marginal log likelihood from its expected one."""
-    own = population.squares(abilities.mean)
-    own += jnp.einsum("kl,ikl->i", population.precision, abilities.covariance)
+    squares = population.squares(abilities.mean)
+    squares += jnp.einsum("kl,ikl->i", population.precision, abilities.covariance)
     volume = jnp.linalg.slogdet(abilities.covariance)[1]
     volume += jnp.linalg.slogdet(population.precision)[1]
-    return log_likelihood + (volume - own + abilities.mean.shape[1]) / 2
+    return log_likelihood + (volume - squares + abilities.mean.shape[1]) / 2
 
 
 def abilities_given(
@@ -99,8 +99,8 @@ def best_location(
     if unknown is not None:
         squares = squares.at[:n, :n].add(unknown.sum(0)[:n, :n])
         right = right.at[:n].add(-unknown.sum(0)[:n, n])
-    own = jnp.zeros_like(squares).at[n:, n:].set(jnp.diag(precisions))
-    own = own.at[:n, :n].set(len(abilities.mean) * population.precision)
+    prior = jnp.zeros_like(squares).at[n:, n:].set(jnp.diag(precisions))
+    prior = prior.at[:n, :n].set(len(abilities.mean) * population.precision)
     right = (weight * right).at[:n].add(population.precision @ abilities.mean.sum(0))
-    found = jnp.linalg.solve(weight * squares + own, right)
-    return found[:n], found[n:]
+    solution = jnp.linalg.solve(weight * squares + prior, right)
+    return solution[:n], solution[n:]

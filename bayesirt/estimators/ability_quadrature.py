@@ -91,11 +91,11 @@ def _integrate_rows(
     before, mode = rows
     variance = jnp.where(before.variance > 0, before.variance, 1)  # 0 in padding rows
     slope, one = a.astype(dtype), jnp.ones(a.shape, dtype)
-    own = tuple(layout.of_items(x.astype(dtype)) for x in further)
+    item_values = tuple(layout.of_items(x.astype(dtype)) for x in further)
 
     def terms_at(theta: Array) -> PredictorTerms:
         eta = layout.predictor(*(x.astype(dtype) for x in (theta, a, d)))
-        return family.every(eta, layout.successes, layout.trials, *own)
+        return family.every(eta, layout.successes, layout.trials, *item_values)
 
     for _ in range(_MODE_STEPS):
         _, score, information = terms_at(mode)
@@ -137,14 +137,14 @@ def _item_sums(
         return jax.vmap(layout.over_subjects)(values, of_rows).sum(0).astype(nodes.dtype)
 
     # The predictor of each coefficient, and the power of θ by which it is multiplied.
-    of = [(0, 1), *((k, 0) for k in range(len(scores)))]
+    coefficients = [(0, 1), *((k, 0) for k in range(len(scores)))]
     pairs = {
         (i, j): expected(informations[k][m], power + other)
-        for i, (k, power) in enumerate(of)
-        for j, (m, other) in enumerate(of[: i + 1])
+        for i, (k, power) in enumerate(coefficients)
+        for j, (m, other) in enumerate(coefficients[: i + 1])
     }
-    n = range(len(of))
+    n = range(len(coefficients))
     return ExpectedItemSums(
-        jnp.stack([expected(scores[k], power) for k, power in of]),
+        jnp.stack([expected(scores[k], power) for k, power in coefficients]),
         jnp.array([[pairs[max(i, j), min(i, j)] for j in n] for i in n]),
     )

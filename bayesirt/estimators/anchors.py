@@ -117,8 +117,8 @@ def choose_anchors(
             chosen = np.argsort(-np.linalg.norm(a, axis=1), kind="stable")[:n_anchors]
         else:
             theta = jax.random.normal(key, (n_draws, a.shape[1]), jnp.result_type(float))
-            rest = jnp.asarray(a, theta.dtype), jnp.asarray(d, theta.dtype)
-            chosen = np.asarray(_greedy(theta, *rest, n_anchors, how == "design"))
+            parameters = jnp.asarray(a, theta.dtype), jnp.asarray(d, theta.dtype)
+            chosen = np.asarray(_greedy(theta, *parameters, n_anchors, how == "design"))
         weights = _shares_nearby(places, chosen)
     return Anchors(order[chosen].astype(np.intp), weights, how)
 
@@ -172,15 +172,15 @@ def _greedy(
 
     def add(carry: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], Array]:
         covariance, taken = carry
-        own = 1 + weights * (covariance[:, *lower] @ squares.T)
+        growth = 1 + weights * (covariance[:, *lower] @ squares.T)
         if of_score:
             along = jnp.einsum("tk,tkl->tl", gradient, covariance) @ a.T
-            gains = (weights * along**2 / own).sum(0)
+            gains = (weights * along**2 / growth).sum(0)
         else:
-            gains = jnp.log(own).sum(0)
+            gains = jnp.log(growth).sum(0)
         best = jnp.argmax(jnp.where(taken, -jnp.inf, gains))
         v = covariance @ a[best]
-        share = weights[:, best] / own[:, best]
+        share = weights[:, best] / growth[:, best]
         smaller = covariance - share[:, None, None] * v[:, :, None] * v[:, None, :]
         return (smaller, taken.at[best].set(True)), best
 
@@ -208,8 +208,8 @@ def _medoids(
         sizes_of[donor] -= 1
         sizes_of[new] = 1
         chosen.append(np.intp(new))
-    found = np.array(chosen, np.intp)
-    return found, sizes_of[found] / len(places)
+    medoids = np.array(chosen, np.intp)
+    return medoids, sizes_of[medoids] / len(places)
 
 
 def _clusters(
@@ -234,8 +234,8 @@ def _clusters(
 
 def _shares_nearby(places: NDArray[np.float64], chosen: NDArray[np.intp]) -> NDArray[np.float64]:
     """Return the share of items closest to each anchor; each anchor represents itself."""
-    own = places[chosen]
-    gaps = (places**2).sum(1)[:, None] + (own**2).sum(1) - 2 * places @ own.T
+    anchors = places[chosen]
+    gaps = (places**2).sum(1)[:, None] + (anchors**2).sum(1) - 2 * places @ anchors.T
     nearest = gaps.argmin(1)
     nearest[chosen] = np.arange(len(chosen))
     return np.bincount(nearest, minlength=len(chosen)) / len(places)

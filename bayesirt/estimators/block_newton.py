@@ -74,21 +74,21 @@ def newton_step(
 
     def after_subjects(share: Array) -> tuple[Array, CellSums]:
         moved = theta + share * along_theta
-        found = evaluate(moved, a, d)
-        return subject_loss(moved, found), found
+        new_sums = evaluate(moved, a, d)
+        return subject_loss(moved, new_sums), new_sums
 
     share, sums, used = halve(subject_loss(theta, sums), after_subjects, sums)
-    there, passes = theta + share * along_theta, passes + used
+    new_theta, passes = theta + share * along_theta, passes + used
     items = jnp.stack([a, d])
     along_items = item_direction(items, sums, prior)
 
     def after_items(share: Array) -> tuple[Array, CellSums]:
         moved = items + share * along_items
-        found = evaluate(there, *moved)
-        return item_loss(moved, found), found
+        new_sums = evaluate(new_theta, *moved)
+        return item_loss(moved, new_sums), new_sums
 
     share, sums, used = halve(item_loss(items, sums), after_items, sums)
-    point, sums = _slide((there, *(items + share * along_items)), sums, prior)
+    point, sums = _slide((new_theta, *(items + share * along_items)), sums, prior)
     loss = sums.subject_loss.sum() + prior.loss(*point)
     return NewtonState(point, sums, loss, passes + used)
 
@@ -113,11 +113,11 @@ def _slide(point: Point, sums: CellSums, prior: WeakPrior) -> tuple[Point, CellS
     Subjects without answers are not shifted.
     """
     theta, a, d = point
-    asked = sums.subject_loss > 0
-    weight = prior.theta_precision * asked.sum() + prior.d_precision * jnp.sum(a**2)
+    has_answers = sums.subject_loss > 0
+    weight = prior.theta_precision * has_answers.sum() + prior.d_precision * jnp.sum(a**2)
     pull = prior.d_precision * jnp.sum(a * d) - prior.theta_precision * jnp.sum(theta)
     shift = jnp.where(weight > 0, pull / jnp.where(weight > 0, weight, 1), 0)
-    theta, d = theta + shift * asked, d - a * shift
+    theta, d = theta + shift * has_answers, d - a * shift
     of_theta = prior.theta_precision * jnp.sum(theta**2)
     of_a = prior.a_precision * jnp.sum(a**2)
     movable = (of_theta > 0) & (of_a > 0)

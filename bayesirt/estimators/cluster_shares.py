@@ -130,10 +130,10 @@ def products(
 ) -> Products:
     """Return the quadratic forms that occur in the prior of all abilities."""
     size, sums = _by_cluster(theta, cluster, n_clusters)
-    whole = 1 / (1 - share[:, None] + size * share[:, None])
-    shared = (share[:, None] * whole * sums**2).sum(1)
+    precision = 1 / (1 - share[:, None] + size * share[:, None])
+    shared = (share[:, None] * precision * sums**2).sum(1)
     squares = ((theta**2).sum(1) - shared) / (1 - share)
-    return Products(squares, (whole * sums).sum(1), (whole * size).sum(1))
+    return Products(squares, (precision * sums).sum(1), (precision * size).sum(1))
 
 
 def _by_cluster(theta: Array, cluster: Array, n_clusters: int) -> tuple[Array, Array]:

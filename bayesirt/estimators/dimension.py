@@ -139,16 +139,16 @@ def choose_dimension(
     key = as_key(key)
     counts = tuple(sorted(set(candidates)))
     _check(responses, counts, folds)
-    whole = filled_up(*responses.cells.matrices())
-    scores = np.zeros((len(counts), len(whole.trials)))
-    splits = held_out_folds(responses, whole, folds, key)
+    layout = filled_up(*responses.cells.matrices())
+    scores = np.zeros((len(counts), len(layout.trials)))
+    splits = held_out_folds(responses, layout, folds, key)
     fits = ((row, *split) for split in splits for row in range(len(counts)))
     with progress_bar("Held-out fits") as show:
-        for done, (row, kept, held) in enumerate(fits, 1):
+        for n_done, (row, kept, held) in enumerate(fits, 1):
             fitted = fit_kept(kept, counts[row], tolerance=tolerance, max_iterations=max_iterations)
             scores[row] += np.asarray(_LOG_SCORES(held, *fitted), np.float64)
             if progress and show is not None:
-                show(done, folds * len(counts))
+                show(n_done, folds * len(counts))
     scores = scores[:, : responses.n_subjects]
     behind, errors = _behind(scores)
     chosen = counts[int(np.argmax(behind <= np.maximum(errors, _NO_EVIDENCE)))]

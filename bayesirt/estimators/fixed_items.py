@@ -114,11 +114,11 @@ class KnownItems:
 
     def within(self, responses: Responses) -> tuple["KnownItems", NDArray[np.intp]]:
         """Return the known items among the responses, and their positions there."""
-        place = {name: j for j, name in enumerate(self.names)}
-        found = np.flatnonzero([name in place for name in responses.items])
-        if not len(found):
+        positions = {name: j for j, name in enumerate(self.names)}
+        columns = np.flatnonzero([name in positions for name in responses.items])
+        if not len(columns):
             raise ResponseError(
                 f"none of the {len(self.names)} known items is among the {responses.n_items} items "
                 f"of the responses; subjects must also answer known items, under the same names"
             )
-        return self.select(np.array([place[responses.items[j]] for j in found])), found
+        return self.select(np.array([positions[responses.items[j]] for j in columns])), columns

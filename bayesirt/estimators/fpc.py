@@ -187,11 +187,11 @@ def _table(
     is_known = np.zeros(n_items, bool)
     is_known[at_known] = True
     a, d = np.zeros((n_items, n)), np.zeros(n_items)
-    whole = np.zeros((n_items, n + 1, n + 1))
-    a[is_known], d[is_known], whole[is_known] = anchors.a, anchors.d, anchors.covariance
+    covariances = np.zeros((n_items, n + 1, n + 1))
+    a[is_known], d[is_known], covariances[is_known] = anchors.a, anchors.d, anchors.covariance
     a[~is_known], d[~is_known] = map(np.asarray, parameters.items)
-    whole[~is_known] = covariance
-    columns = mirt_columns(Items(a, d), whole, abilities)  # type: ignore[arg-type]
+    covariances[~is_known] = covariance
+    columns = mirt_columns(Items(a, d), covariances, abilities)  # type: ignore[arg-type]
     columns |= {
         "population_mean": ("ability", parameters.mean),
         "population_covariance": (

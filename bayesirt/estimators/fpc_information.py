@@ -46,20 +46,20 @@ def new_item_covariance(
     given = Items(jnp.asarray(anchors.a, dtype), jnp.asarray(anchors.d, dtype))
     roots = _roots_of(jnp.asarray(anchors.covariance, dtype))
     of_population = _population_roots(population, abilities, estimated)
-    found = []
+    blocks = []
     for group in np.array_split(np.arange(n_new), -(-n_new * size // MOST_TOGETHER)):
         columns = np.append(group, np.arange(n_new, layout.shape[1]))
-        own = DenseLayout(*(x[:, columns] for x in layout))
+        group_layout = DenseLayout(*(x[:, columns] for x in layout))
         new = Items(items.a[group], items.d[group])
         both = Items(*(jnp.concatenate(pair) for pair in zip(new, given, strict=True)))
         across = over_score_roots(
-            own, both, abilities, quadrature, _Across(len(group)), of_population
+            group_layout, both, abilities, quadrature, _Across(len(group)), of_population
         )
-        information = complete_information(own, both, abilities, quadrature)[: len(group)]
+        information = complete_information(group_layout, both, abilities, quadrature)[: len(group)]
         n_subjects = layout.shape[0] if estimated else 0
         covariance = _group(information + prior.precision, across, roots, n_subjects)
-        found.append(np.asarray(covariance, np.float64))
-    return np.concatenate(found)
+        blocks.append(np.asarray(covariance, np.float64))
+    return np.concatenate(blocks)
 
 
 class _Across(NamedTuple):
@@ -69,10 +69,10 @@ class _Across(NamedTuple):
 
     def __call__(self, roots: Array, of_population: Array) -> Array:
         n = roots.shape[3]
-        whole = flat(roots)
-        population = jnp.moveaxis(of_population, 2, 1).reshape(len(whole), of_population.shape[1])
-        left = jnp.concatenate([whole[:, : self.n_new * (n + 1)], population], 1)
-        right = jnp.concatenate([left, whole[:, self.n_new * (n + 1) :]], 1)
+        rows = flat(roots)
+        population = jnp.moveaxis(of_population, 2, 1).reshape(len(rows), of_population.shape[1])
+        left = jnp.concatenate([rows[:, : self.n_new * (n + 1)], population], 1)
+        right = jnp.concatenate([left, rows[:, self.n_new * (n + 1) :]], 1)
         return left.T @ right
 
 
@@ -90,11 +90,11 @@ def _population_roots(
     # the precision is C⁻ᵀC⁻¹
     whitening = jnp.linalg.cholesky(population.precision).T
     z = (abilities.mean - population.centre) @ whitening.T
-    own = whitening @ jnp.linalg.cholesky(abilities.covariance)
+    roots = whitening @ jnp.linalg.cholesky(abilities.covariance)
     k, m = np.tril_indices(n)
     half = jnp.where(k == m, 0.5, 1.0).astype(z.dtype)[:, None]
-    of_products = half * (z[:, k, None] * own[:, m] + z[:, m, None] * own[:, k])
-    return jnp.concatenate([own, of_products], 1)
+    of_products = half * (z[:, k, None] * roots[:, m] + z[:, m, None] * roots[:, k])
+    return jnp.concatenate([roots, of_products], 1)
 
 
 def _roots_of(covariance: Float[Array, "item p p"]) -> Float[Array, "item p p"]:
@@ -114,13 +114,13 @@ def _group(
     n = size - 1
     k, m = np.tril_indices(n)
     weights = np.append(np.ones(n), np.where(k == m, 0.5, 1.0))[: n_parts - n_new * size]
-    whole = jnp.zeros((n_parts, n_parts), across.dtype)
-    whole = whole.at[: n_new * size, : n_new * size].set(block_diagonal(information))
+    curvature = jnp.zeros((n_parts, n_parts), across.dtype)
+    curvature = curvature.at[: n_new * size, : n_new * size].set(block_diagonal(information))
     rows = np.arange(n_new * size, n_parts)
-    whole = whole.at[rows, rows].set(n_subjects * jnp.asarray(weights, across.dtype))
-    inverse = inverse_of_rest(whole, across[:, :n_parts])
+    curvature = curvature.at[rows, rows].set(n_subjects * jnp.asarray(weights, across.dtype))
+    inverse = inverse_of_rest(curvature, across[:, :n_parts])
     moved = (inverse @ across[:, n_parts:])[: n_new * size]
     carried = jnp.einsum("phq,hqr->phr", moved.reshape(len(moved), -1, size), known_roots)
     carried = carried.reshape(n_new, size, -1)
-    own = diagonal_blocks(inverse[: n_new * size, : n_new * size], size)
-    return own + carried @ jnp.swapaxes(carried, 1, 2)
+    blocks = diagonal_blocks(inverse[: n_new * size, : n_new * size], size)
+    return blocks + carried @ jnp.swapaxes(carried, 1, 2)

@@ -128,12 +128,12 @@ def _expectation(
     both, n_new = problem.with_known(parameters.items), len(parameters.items.d)
     unknown = jnp.zeros((len(both.d), *beliefs.unknown.shape[1:]), both.d.dtype)
     unknown = unknown.at[:n_new].set(beliefs.unknown)
-    whole = beliefs._replace(unknown=unknown)
-    found = expectation(problem.layout, both, parameters.population, whole, quadrature)
-    of_new = {name: getattr(found.equations, name)[:n_new] for name in _OF_ITEMS}
-    return found._replace(
-        beliefs=beliefs._replace(abilities=found.beliefs.abilities),
-        equations=found.equations._replace(**of_new),
+    all_beliefs = beliefs._replace(unknown=unknown)
+    e_step = expectation(problem.layout, both, parameters.population, all_beliefs, quadrature)
+    of_new = {name: getattr(e_step.equations, name)[:n_new] for name in _OF_ITEMS}
+    return e_step._replace(
+        beliefs=beliefs._replace(abilities=e_step.beliefs.abilities),
+        equations=e_step.equations._replace(**of_new),
     )
 
 

@@ -118,5 +118,5 @@ def items_loss(
 ) -> Float[Array, ""]:
     """Return the divergence of beliefs about items from their prior, up to a constant."""
     volumes = jnp.linalg.slogdet(covariance)[1] + jnp.linalg.slogdet(prior.precision)[1]
-    own = prior.squares(items.both) + jnp.einsum("kl,jkl->j", prior.precision, covariance)
-    return (own - volumes).sum() / 2
+    squares = prior.squares(items.both) + jnp.einsum("kl,jkl->j", prior.precision, covariance)
+    return (squares - volumes).sum() / 2

@@ -115,10 +115,10 @@ def fit_lart(
         phases = [(jnp.float32, max(tol, _COARSE_TOL)), *phases]
     for dtype, phase_tol in phases:
         em = partial(_EM, data, family, n_nodes, dtype)
-        _, found, _, loss = em(free, mode)
+        _, posteriors, _, loss = em(free, mode)
         state, run = iterate(
             partial(_squarem_step, em),
-            EMState(free, found.mode, loss),
+            EMState(free, posteriors.mode, loss),
             lambda s: s.loss,
             tol=phase_tol,
             max_iterations=max_iterations - sum(run.iterations for run in runs),
@@ -129,9 +129,9 @@ def fit_lart(
         if not run.converged:
             break
     items, mode = oriented(to_items(free), mode)
-    _, found, sums, _ = _EM(data, family, n_nodes, wide, to_free(items), mode)
+    _, posteriors, sums, _ = _EM(data, family, n_nodes, wide, to_free(items), mode)
     settings = {"estimator": "em", "link": link, "n_nodes": n_nodes, "tol": tol}
-    return lart_estimate(responses, data, items, found, sums, joined(runs), settings)
+    return lart_estimate(responses, data, items, posteriors, sums, joined(runs), settings)
 
 
 def to_free(items: LaRTItems) -> LaRTItems:
@@ -184,13 +184,13 @@ def _squarem_step(
     em: Callable[..., tuple[LaRTItems, AbilityPosteriors, Any, Array]], state: EMState
 ) -> EMState:
     """Take two EM steps, extrapolate them, and take a third from there."""
-    once, found, _, _ = em(state.free, state.mode)
-    twice, found, _, loss = em(once, found.mode)
+    once, posteriors, _, _ = em(state.free, state.mode)
+    twice, posteriors, _, loss = em(once, posteriors.mode)
     leap, _ = _LEAP(state.free, once, twice, _LONGEST_LEAP)
-    settled, there, _, leap_loss = em(leap, found.mode)
+    settled, leap_posteriors, _, leap_loss = em(leap, posteriors.mode)
     if leap_loss <= loss:
-        return EMState(settled, there.mode, leap_loss)
-    return EMState(twice, found.mode, loss)
+        return EMState(settled, leap_posteriors.mode, leap_loss)
+    return EMState(twice, posteriors.mode, loss)
 
 
 _EM: Any = jax.jit(em_step, static_argnums=(1, 2, 3))

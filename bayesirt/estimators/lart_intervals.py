@@ -40,7 +40,7 @@ def ability_intervals(
     if not 0 < level < 1:
         raise ValueError(f"`level` must be between 0 and 1, got {level}")
     names = (("subject", responses.subjects), ("item", responses.items))
-    if any(list(point.parameters[dim].values) != list(own) for dim, own in names):
+    if any(list(point.parameters[dim].values) != list(labels) for dim, labels in names):
         raise ResponseError("the estimate and the responses have different subjects or items")
     layout, theta = layout_of(responses), point["theta"]
     of_answers = np.asarray(fisher_information(layout, point), np.float64)

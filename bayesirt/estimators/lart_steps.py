@@ -204,15 +204,15 @@ def to_standard_population(items: LaRTItems, moments: SubjectMoments) -> LaRTIte
     def loss(x: Array) -> Array:
         mean_theta, mean_tau, log_theta, log_tau, z = x
         n, theta, tau, theta_theta, theta_tau, tau_tau = moments
-        rho, left = jnp.tanh(z), 1 / jnp.cosh(z) ** 2
+        rho, variance = jnp.tanh(z), 1 / jnp.cosh(z) ** 2
         squares = (
             (theta_theta - 2 * mean_theta * theta + n * mean_theta**2) * jnp.exp(-2 * log_theta),
             (tau_tau - 2 * mean_tau * tau + n * mean_tau**2) * jnp.exp(-2 * log_tau),
         )
         product = theta_tau - mean_theta * tau - mean_tau * theta + n * mean_theta * mean_tau
         product = product * jnp.exp(-log_theta - log_tau)
-        spread = n * (log_theta + log_tau + jnp.log(left) / 2)
-        return moved(x).penalty() + spread + (sum(squares) - 2 * rho * product) / (2 * left)
+        spread = n * (log_theta + log_tau + jnp.log(variance) / 2)
+        return moved(x).penalty() + spread + (sum(squares) - 2 * rho * product) / (2 * variance)
 
     def newton(_: int, x: Array) -> Array:
         return x - jnp.linalg.solve(jax.hessian(loss)(x), jax.grad(loss)(x))

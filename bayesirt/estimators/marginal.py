@@ -163,8 +163,8 @@ def _table(
         (jnp.sqrt(posteriors.variance), *widths[:2]),
         -rates[0] * covariance[:, 0, 1] / widths[0] ** 2,
     )
-    for name, *own in zip(family.further, values[2:], widths[2:], strict=True):
-        for column, x in zip((name, f"{name}_se"), own, strict=True):
+    for name, *pair in zip(family.further, values[2:], widths[2:], strict=True):
+        for column, x in zip((name, f"{name}_se"), pair, strict=True):
             parameters[column] = "item", np.asarray(x, np.float64)
     return parameters
 
@@ -191,10 +191,10 @@ def _observed(
     rows = np.broadcast_to(of_means, (len(values), values.shape[1], len(values)))
     # The part of the curvature that steps neglect, as scores and prior cancel at the optimum.
     bent = jnp.minimum(-bends / rates * _pull(known, state.sites)[0], 0)
-    own = jnp.linalg.inv(state.covariance) + jax.vmap(jnp.diag)(bent.T)
+    item_information = jnp.linalg.inv(state.covariance) + jax.vmap(jnp.diag)(bent.T)
     by_items = values.size < nodes.size
-    found = observed_covariance(own, chain([rows], lost), by_items=by_items)
-    return jnp.asarray(found, values.dtype)
+    covariance = observed_covariance(item_information, chain([rows], lost), by_items=by_items)
+    return jnp.asarray(covariance, values.dtype)
 
 
 def usual_items(model: ResponseModel, *, shrink: bool = True) -> UsualItems:
@@ -252,14 +252,14 @@ def em_step(
     )
     precision = known.precisions
     pull, mean = _pull(known, sites)
-    away = sites - mean
+    deviations = sites - mean
     score = (rates * sums.score - pull).T
     curvature = (rates[:, None] * rates * sums.information).transpose(2, 0, 1)
     # Second derivatives of a site's transform add curvature if score and prior are opposed.
     own_curvature = precision + jnp.maximum(-bends * sums.score, 0)
     curvature += jax.vmap(jnp.diag)(own_curvature.T)
     step = jnp.linalg.solve(curvature, score[..., None])[..., 0]
-    loss = (pull * away).sum() / 2 + ((mean - known.centres) ** 2).sum() / (2 * _MEAN_SD**2)
+    loss = (pull * deviations).sum() / 2 + ((mean - known.centres) ** 2).sum() / (2 * _MEAN_SD**2)
     loss -= posteriors.log_likelihood.sum()
     share = jnp.where(loss > before_loss, share / 2, jnp.minimum(1.0, _LONGER * share))
     moved = sites + share * jnp.clip(step.T, -_FARTHEST, _FARTHEST)
@@ -273,8 +273,8 @@ def em_step(
 
 def _pull(known: UsualItems, sites: Array) -> tuple[Array, Array]:
     """Return the gradient of the prior's loss and the means to which sites shrink."""
-    own = (known.precisions * sites).sum(1, keepdims=True) + known.centres / _MEAN_SD**2
-    mean = own / (known.precisions * sites.shape[1] + _MEAN_SD**-2)
+    weighted_sum = (known.precisions * sites).sum(1, keepdims=True) + known.centres / _MEAN_SD**2
+    mean = weighted_sum / (known.precisions * sites.shape[1] + _MEAN_SD**-2)
     return known.precisions * (sites - mean), mean
 
 
@@ -290,7 +290,7 @@ def _values_and_rates(known: UsualItems, sites: Array) -> tuple[Array, Array, Ar
     first = [derivative(to) for to in known.to_values]
     functions = known.to_values, first, [derivative(rate) for rate in first]
     values, rates, bends = (
-        jnp.stack([function(u) for function, u in zip(own, sites, strict=True)])
-        for own in functions
+        jnp.stack([function(u) for function, u in zip(row, sites, strict=True)])
+        for row in functions
     )
     return values, rates, bends

@@ -77,9 +77,9 @@ def score_roots(
     """
     size = max(1, _PIECE_NUMBERS // (cells.shape[1] * nodes.shape[1] * len(rates)))
     for piece in cut_cells(cells, 0, size):
-        own = nodes[piece.unit], jnp.where(piece.live[:, None], weights[piece.unit], 0)
-        found = _roots(family, (piece.successes, piece.trials), *own, coefficients, rates)
-        yield np.asarray(found, np.float64).reshape(-1, *found.shape[2:])
+        quadrature = nodes[piece.unit], jnp.where(piece.live[:, None], weights[piece.unit], 0)
+        roots = _roots(family, (piece.successes, piece.trials), *quadrature, coefficients, rates)
+        yield np.asarray(roots, np.float64).reshape(-1, *roots.shape[2:])
 
 
 @partial(jax.jit, static_argnums=0)

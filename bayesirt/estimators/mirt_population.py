@@ -76,8 +76,8 @@ def moved_axes(
     )
     mean, covariance = (abilities.mean - shift) @ to_new.T, to_new @ abilities.covariance @ to_new.T
     items = Items(items.a @ matrix, items.d + items.a @ shift)
-    known = Beliefs(Abilities(mean, covariance), change @ unknown @ change.T)
-    return MirtPopulation(items, population), known
+    new_beliefs = Beliefs(Abilities(mean, covariance), change @ unknown @ change.T)
+    return MirtPopulation(items, population), new_beliefs
 
 
 def to_standard(parameters: MirtPopulation, beliefs: Beliefs) -> Moved:
@@ -92,11 +92,11 @@ def to_standard(parameters: MirtPopulation, beliefs: Beliefs) -> Moved:
     parameters, beliefs = located(parameters, beliefs)
     (_, population), abilities = parameters, beliefs.abilities
     n, mu = len(abilities.mean) + 1, population.mu_a / MU_A_SD
-    whole = abilities.scatter() + USUAL_SPREAD**2 * population.precision_a
-    along = whole @ mu
+    scatter = abilities.scatter() + USUAL_SPREAD**2 * population.precision_a
+    along = scatter @ mu
     square = jnp.maximum(mu @ along, jnp.finfo(mu.dtype).tiny)
     x = 2 / (n + jnp.sqrt(n**2 + 4 * square))
-    best = (whole - (x**2) * jnp.outer(along, along)) / n
+    best = (scatter - (x**2) * jnp.outer(along, along)) / n
     values, vectors = jnp.linalg.eigh((best + best.T) / 2)
     matrix = (vectors * jnp.sqrt(values)) @ vectors.T
     return moved_axes(parameters, beliefs, matrix, jnp.zeros_like(mu))
@@ -106,9 +106,9 @@ def located(parameters: MirtPopulation, beliefs: Beliefs) -> Moved:
     """Move the location alone."""
     (items, population), (abilities, unknown) = parameters, beliefs
     n, dtype = items.a.shape[1], items.d.dtype
-    weight, own = jnp.exp(-2 * population.log_sigma_d), jnp.full(1, MU_D_SD**-2, dtype)
+    weight, precisions = jnp.exp(-2 * population.log_sigma_d), jnp.full(1, MU_D_SD**-2, dtype)
     ones, standard = jnp.ones((len(items.d), 1), dtype), standard_normal(n, dtype)
-    shift, (mu_d,) = best_location(items, abilities, standard, ones, weight, own, unknown)
+    shift, (mu_d,) = best_location(items, abilities, standard, ones, weight, precisions, unknown)
     parameters = parameters._replace(population=population._replace(mu_d=mu_d))
     return moved_axes(parameters, beliefs, jnp.eye(n, dtype=dtype), shift)
 

@@ -68,9 +68,9 @@ def _leading_vectors(residuals: NDArray[np.float32], n: int) -> tuple[Any, Any]:
         columns = np.linalg.qr(residuals.T @ (residuals @ columns))[0]
     left, size, right = np.linalg.svd(residuals @ columns, full_matrices=False)
     scores, vectors, sizes = np.zeros((n_rows, n)), np.zeros((n_columns, n)), np.zeros(n)
-    kept = min(n, width)
-    scores[:, :kept], sizes[:kept] = left[:, :kept], size[:kept]
-    vectors[:, :kept] = (columns @ right.T)[:, :kept]
+    n_kept = min(n, width)
+    scores[:, :n_kept], sizes[:n_kept] = left[:, :n_kept], size[:n_kept]
+    vectors[:, :n_kept] = (columns @ right.T)[:, :n_kept]
     noise = np.sqrt(n_rows) + np.sqrt(n_columns)
     signal = np.sqrt(np.maximum(sizes**2 - noise**2, (_LEAST_SHARE * sizes) ** 2))
     return scores, vectors * signal / np.sqrt(n_rows)
@@ -103,7 +103,7 @@ def start_from(
 ) -> tuple[MirtPopulation, Beliefs]:
     """Return items as estimated by `init`, and abilities at their population."""
     dtype = jnp.result_type(float)
-    found = Items(*(jnp.asarray(init[name], dtype) for name in ("a", "d")))
+    items = Items(*(jnp.asarray(init[name], dtype) for name in ("a", "d")))
     population = ItemPopulation(
         jnp.asarray(init["mu_a"], dtype),
         to_root(inverse(jnp.asarray(init["precision_a"], dtype))),
@@ -112,4 +112,4 @@ def start_from(
     )
     abilities = without_answers(standard_normal(n_abilities, dtype), responses.n_subjects)
     unknown = jnp.asarray(init["item_covariance"], dtype)
-    return MirtPopulation(found, population), Beliefs(abilities, unknown)
+    return MirtPopulation(items, population), Beliefs(abilities, unknown)

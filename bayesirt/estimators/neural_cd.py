@@ -129,8 +129,8 @@ class NeuralDiagnosis:
             np.broadcast_to(np.asarray(x, np.float32), shape)
             for x, shape in ((difficulty, needs.shape), (discrimination, needs.shape[:1]))
         )
-        found = _PROBABILITIES(self.layers, ability.astype(np.float32), needs, *of_rows)
-        return np.asarray(found, np.float64)
+        probabilities = _PROBABILITIES(self.layers, ability.astype(np.float32), needs, *of_rows)
+        return np.asarray(probabilities, np.float64)
 
 
 def fit_neural_cd(

@@ -92,8 +92,8 @@ def logit_right(
     for k, layer in enumerate(inner):
         x = sigmoid(x @ jnp.abs(layer.weights) + layer.bias)
         if dropout and key is not None:
-            kept = jax.random.bernoulli(jax.random.fold_in(key, k), 1 - dropout, x.shape)
-            x = jnp.where(kept, x / (1 - dropout), 0)
+            mask = jax.random.bernoulli(jax.random.fold_in(key, k), 1 - dropout, x.shape)
+            x = jnp.where(mask, x / (1 - dropout), 0)
     return (x @ jnp.abs(last.weights) + last.bias)[..., 0]
 
 

@@ -88,5 +88,5 @@ def without_answers(population: Normal, n_subjects: int) -> Abilities:
 def first_unknown(items: Items) -> Float[Array, "item parameter parameter"]:
     """Return initial covariances."""
     size = items.a.shape[1] + 1
-    own = np.eye(size, dtype=items.d.dtype) * _FIRST_VARIANCE
-    return host(np.broadcast_to(own, (len(items.d), size, size)).copy())
+    covariance = np.eye(size, dtype=items.d.dtype) * _FIRST_VARIANCE
+    return host(np.broadcast_to(covariance, (len(items.d), size, size)).copy())

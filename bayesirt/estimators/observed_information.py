@@ -51,8 +51,8 @@ def complete_information(
     layout: DenseLayout, items: Items, abilities: Abilities, quadrature: Quadrature
 ) -> Float[Array, "item parameter parameter"]:
     """Return the complete-data information about each item's (a, d), given ability posteriors."""
-    found: Array = _EQUATIONS(layout, items, Beliefs(abilities), quadrature).information
-    return found
+    information: Array = _EQUATIONS(layout, items, Beliefs(abilities), quadrature).information
+    return information
 
 
 def score_roots(
@@ -87,8 +87,8 @@ def over_score_roots(
 
 def _by_rows(reduce: Any, quadrature: Quadrature, blocks: Any, rows: Any, items: Items) -> Any:
     def of_block(block: DenseLayout, rows: Any, items: Items) -> tuple[tuple[()], Any]:
-        own, roots, others = rows
-        return (), reduce(score_roots(block, items, own, roots, quadrature), *others)
+        abilities, roots, others = rows
+        return (), reduce(score_roots(block, items, abilities, roots, quadrature), *others)
 
     return blocks.by_rows(of_block, rows, items)[1]
 
@@ -127,13 +127,13 @@ def inverse_of_rest(
     information: Float[Array, "... p p"], missing: Float[Array, "... p p"]
 ) -> Float[Array, "... p p"]:
     """Return (information - missing)⁻¹, subtracting less if the rest would not be positive."""
-    found = _REST(information, missing, 1.0)
+    covariance = _REST(information, missing, 1.0)
     for share in _SMALLER_SHARES:
-        usable = jnp.isfinite(found).all((-2, -1), keepdims=True)
+        usable = jnp.isfinite(covariance).all((-2, -1), keepdims=True)
         if usable.all():
             break
-        found = jnp.where(usable, found, _REST(information, missing, share))
-    return found
+        covariance = jnp.where(usable, covariance, _REST(information, missing, share))
+    return covariance
 
 
 def _rest(information: Array, missing: Array, share: float) -> Array:
@@ -152,8 +152,8 @@ def _principal(
     rows = np.arange(len(k))
     gradient = gradient.at[rows, :, k].set(a[:, m].T).at[rows, :, m].set(a[:, k].T)
     fixed = gradient.reshape(len(k), n_items * (n + 1))
-    whole = block_diagonal(information)
-    covariance = inverse_of_rest(whole + fixed.T @ fixed, missing)
+    blocks = block_diagonal(information)
+    covariance = inverse_of_rest(blocks + fixed.T @ fixed, missing)
     across = covariance @ fixed.T
     if len(k):
         covariance -= across @ jnp.linalg.solve(fixed @ across, across.T)

@@ -117,12 +117,12 @@ def fit_q_mirt(
     q = q.for_items(responses.items)
     layout, slots = DenseLayout(*map(jnp.asarray, responses.cells.matrices())), slots_of(q)
     first = start(layout, slots, structure)
-    own, large = first[0].items.d.dtype, layout.trials.size > _LARGE
-    tolerance = usual_tolerance(own) if tolerance is None else tolerance
+    dtype, large = first[0].items.d.dtype, layout.trials.size > _LARGE
+    tolerance = usual_tolerance(dtype) if tolerance is None else tolerance
     rule: dict[str, Any] = {"tolerance": tolerance, "max_iterations": max_iterations}
     rule |= {"name": "q_mirt", "most_rise": _MOST_RISE, "mend": _mend}
     for nodes in _nodes_to_try(n_nodes, large=large):
-        quadrature = Quadrature(nodes, jnp.float32 if large else own.type)
+        quadrature = Quadrature(nodes, jnp.float32 if large else dtype.type)
         em = partial(_EM, structure, quadrature, layout, slots)
         with warnings.catch_warnings(record=True) as raised:
             warnings.simplefilter("always")
@@ -203,8 +203,8 @@ def em_step(
 
 def _mend(near: QMirtPopulation, far: QMirtPopulation) -> QMirtPopulation:
     """Return parameters after a leap, with a valid correlation matrix."""
-    near_by, there = near.population.correlation, far.population.correlation
-    population = far.population._replace(correlation=correlation_towards(near_by, there))
+    near_matrix, far_matrix = near.population.correlation, far.population.correlation
+    population = far.population._replace(correlation=correlation_towards(near_matrix, far_matrix))
     return far._replace(population=population)
 
 

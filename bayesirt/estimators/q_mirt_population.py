@@ -107,12 +107,12 @@ def _located(
     slots: Slots, parameters: QMirtPopulation, abilities: Abilities
 ) -> tuple[QMirtPopulation, Abilities]:
     items, population = parameters
-    whole = slots.items(items)
-    shift, found = best_location(
-        whole, abilities, population.abilities, *d_regression(slots, population)
+    full_items = slots.items(items)
+    shift, coefficients = best_location(
+        full_items, abilities, population.abilities, *d_regression(slots, population)
     )
-    items = items._replace(d=items.d + whole.a @ shift)
-    population = population._replace(mu_d=found[0], beta=found[1:])
+    items = items._replace(d=items.d + full_items.a @ shift)
+    population = population._replace(mu_d=coefficients[0], beta=coefficients[1:])
     return QMirtPopulation(items, population), abilities._replace(mean=abilities.mean - shift)
 
 
@@ -121,8 +121,8 @@ def d_regression(slots: Slots, population: Population) -> tuple[Array, Array, Ar
     needs = slots.loadings(jnp.zeros(slots.taken.shape, population.beta.dtype))
     design = jnp.concatenate([jnp.ones_like(needs[:, :1]), needs], 1)
     of_beta = jnp.broadcast_to(jnp.exp(-2 * population.spreads.beta), population.beta.shape)
-    own = jnp.concatenate([jnp.full(1, MU_D_SD**-2, of_beta.dtype), of_beta])
-    return design, jnp.exp(-2 * population.spreads.d), own
+    precisions = jnp.concatenate([jnp.full(1, MU_D_SD**-2, of_beta.dtype), of_beta])
+    return design, jnp.exp(-2 * population.spreads.d), precisions
 
 
 def _scaled(
@@ -141,18 +141,18 @@ def _scaled(
         pulls = sums + counts * (logs - mu_a)
         of_logs = n - per_pair.sum(1) + weight * pulls
         of_mu = mu_a / MU_A_SD**2 - weight * pulls.sum()
-        own = per_pair + jnp.diag(jnp.maximum(per_pair.sum(1), 0) + weight * counts)
+        block = per_pair + jnp.diag(jnp.maximum(per_pair.sum(1), 0) + weight * counts)
         edge = -weight * counts
         corner = MU_A_SD**-2 + weight * counts.sum()
-        hessian = jnp.block([[own, edge[:, None]], [edge[None, :], corner]])
+        hessian = jnp.block([[block, edge[:, None]], [edge[None, :], corner]])
         step = jnp.linalg.solve(hessian, jnp.append(of_logs, of_mu))
         return x - jnp.clip(step, -_FARTHEST, _FARTHEST)
 
     start = jnp.append(jnp.zeros_like(population.beta), population.mu_a)
-    found = jax.lax.fori_loop(0, _SCALE_STEPS, newton, start)
-    logs, shrunk = found[:-1], jnp.exp(-found[:-1])
+    solution = jax.lax.fori_loop(0, _SCALE_STEPS, newton, start)
+    logs, shrunk = solution[:-1], jnp.exp(-solution[:-1])
     log_a = items.log_a + jnp.where(slots.taken, logs[slots.ability], 0)
-    after = QMirtPopulation(items._replace(log_a=log_a), population._replace(mu_a=found[-1]))
+    after = QMirtPopulation(items._replace(log_a=log_a), population._replace(mu_a=solution[-1]))
     covariance = shrunk[:, None] * abilities.covariance * shrunk
     return after, Abilities(abilities.mean * shrunk, covariance)
 
@@ -197,11 +197,11 @@ def correlation_towards(
     combination of abilities keeps at least a quarter of its variance. The diagonal is exactly 1.
     """
     shares = 0.5 ** jnp.arange(_HALVINGS, dtype=start.dtype)
-    left = (1 - _LEAST_LEFT) * start + shares[:, None, None] * (end - start)
-    kept = jnp.isfinite(jnp.linalg.cholesky(left)).all((1, 2))
-    found = start + jnp.where(kept.any(), shares[jnp.argmax(kept)], 0) * (end - start)
-    scale = jnp.sqrt(jnp.diag(found))
-    return (found + found.T) / (2 * jnp.outer(scale, scale))
+    margins = (1 - _LEAST_LEFT) * start + shares[:, None, None] * (end - start)
+    is_valid = jnp.isfinite(jnp.linalg.cholesky(margins)).all((1, 2))
+    matrix = start + jnp.where(is_valid.any(), shares[jnp.argmax(is_valid)], 0) * (end - start)
+    scale = jnp.sqrt(jnp.diag(matrix))
+    return (matrix + matrix.T) / (2 * jnp.outer(scale, scale))
 
 
 def best_spreads(
@@ -231,8 +231,8 @@ def _n_spread(slots: Slots) -> Int[Array, "3"]:
 
 def _of_location(slots: Slots, population: Population) -> Float[Array, "coefficient coefficient"]:
     """Return the information about (μ_d, β) given the items."""
-    design, weight, own = d_regression(slots, population)
-    return weight * design.T @ design + jnp.diag(own)
+    design, weight, precisions = d_regression(slots, population)
+    return weight * design.T @ design + jnp.diag(precisions)
 
 
 def population_loss(

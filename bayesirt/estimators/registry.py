@@ -108,12 +108,12 @@ def fit_point(
     """
     key = None if key is None else as_key(key)
     model = model_for(responses, model)
-    own = {row.name: row for row in ESTIMATORS if type(model) in row.models}
+    estimators = {row.name: row for row in ESTIMATORS if type(model) in row.models}
     if method == "auto":
         many = type(model) is TwoPL and responses.n_items > FEW_ITEMS
         method = "cbmm" if many else "em"
-    if method not in own:
-        *names, last = own
+    if method not in estimators:
+        *names, last = estimators
         listed = f"{', '.join(names)} and {last}" if names else last
         raise ResponseError(f"{method} is not an estimator of {model.name}; use auto, {listed}")
-    return own[method].fit(responses, model, key)
+    return estimators[method].fit(responses, model, key)

@@ -151,7 +151,7 @@ def fit_saem(
     weights = np.maximum(np.arange(1.0, iterations + 1) - burn_in, 1) ** -decay
     state, trace = _RUN(data, family, _N_NODES, items, theta, run_key, jnp.asarray(weights))
     items, mode = oriented(state.items, state.mode)
-    found, sums, loss = _AT_ITEMS(data, family, _N_NODES, items.a.dtype.type, items, mode)
+    posteriors, sums, loss = _AT_ITEMS(data, family, _N_NODES, items.a.dtype.type, items, mode)
     losses = np.append(np.asarray(trace, np.float64), float(loss))
     run = _judged(losses, tol)
     settings = {
@@ -162,7 +162,7 @@ def fit_saem(
         "start": start,
         "tol": tol,
     }
-    return lart_estimate(responses, data, items, found, sums, run, settings)
+    return lart_estimate(responses, data, items, posteriors, sums, run, settings)
 
 
 def draw_abilities(key: Array, posteriors: AbilityPosteriors, n_nodes: int) -> Array:
@@ -196,12 +196,12 @@ def saem_step(
     evidence = latencies.speed_evidence(items.phi, items.omega, items.lam)
     mean, variance = evidence.speed(items.rho, theta)
     tau = mean + jnp.sqrt(variance) * jax.random.normal(tau_key, mean.shape, mean.dtype)
-    found = Statistics(
+    sample = Statistics(
         _answer_statistics(data.layout, family, items, theta),
         _moments_of_both(theta, tau),
         latencies.moments(tau, tau**2),
     )
-    statistics = jax.tree.map(lambda old, new: old + weight * (new - old), state.statistics, found)
+    statistics = jax.tree.map(lambda old, new: old + weight * (new - old), state.statistics, sample)
     return SAEMState(_best_items(latencies, items, statistics), statistics, posteriors.mode, loss)
 
 

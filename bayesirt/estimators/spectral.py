@@ -152,20 +152,20 @@ def _shares_right(cells: Cells) -> Floats | csr_array:
 def _above(matrix: Floats | csr_array, threshold: float) -> Components:
     """Return the components with singular values of at least the threshold, and at least two."""
     count = 4 * _LEAST_COMPONENTS
-    found = leading_components(matrix, count)
-    while found.strength[-1] >= threshold and len(found.strength) == count:
+    triples = leading_components(matrix, count)
+    while triples.strength[-1] >= threshold and len(triples.strength) == count:
         count *= 2
-        found = leading_components(matrix, count)
-    keep = max(_LEAST_COMPONENTS, int((found.strength >= threshold).sum()))
-    return Components(found.left[:, :keep], found.strength[:keep], found.right[:keep])
+        triples = leading_components(matrix, count)
+    keep = max(_LEAST_COMPONENTS, int((triples.strength >= threshold).sum()))
+    return Components(triples.left[:, :keep], triples.strength[:keep], triples.right[:keep])
 
 
 def leading_components(matrix: Floats | csr_array, count: int) -> Components:
     """Return the `count` leading singular triples, or all if there are fewer."""
     shorter = min(matrix.shape)
     if shorter <= max(_WHOLE_UP_TO, 2 * count):
-        whole = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
-        left, strength, right = np.linalg.svd(whole, full_matrices=False)
+        dense = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+        left, strength, right = np.linalg.svd(dense, full_matrices=False)
         return Components(left[:, :count], strength[:count], right[:count])
     start = np.random.default_rng(0).normal(size=shorter)
     left, strength, right = svds(matrix, k=count, v0=start)

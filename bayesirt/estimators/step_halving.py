@@ -36,8 +36,8 @@ def without_rising(
         share, _, rose, tries = carry
         smaller = jnp.where(tries < most_halvings, share / 2, 0)
         share = jnp.where(rose, smaller, share)
-        found, notes = after(share)
-        return share, notes, ~(found <= most) & (share > 0), tries + 1
+        losses, notes = after(share)
+        return share, notes, ~(losses <= most) & (share > 0), tries + 1
 
     twice = jnp.full_like(before, 2)  # halved before the first attempt
     untried = (twice, notes, jnp.ones_like(before, bool), jnp.array(0))

@@ -91,8 +91,8 @@ def score_subjects(
     """
     if how not in get_args(How):
         raise ResponseError(f"`how` must be {', '.join(get_args(How))}, got {how!r}")
-    items, found = known.within(responses)
-    layout = DenseLayout(*(jnp.asarray(x[:, found]) for x in responses.cells.matrices()))
+    items, columns = known.within(responses)
+    layout = DenseLayout(*(jnp.asarray(x[:, columns]) for x in responses.cells.matrices()))
     dtype = jnp.result_type(float)
     given = Items(jnp.asarray(items.a, dtype), jnp.asarray(items.d, dtype))
     if how == "posterior":
@@ -149,8 +149,8 @@ def _climb(target: _Target, theta: Float[Array, "subject ability"]) -> Abilities
         direction = limited(jnp.einsum("ikl,il->ik", covariance, score), _FARTHEST)
 
         def after(share: Array) -> tuple[Array, Array]:
-            found = target.loss(theta + share[:, None] * direction)
-            return found, found
+            new_loss = target.loss(theta + share[:, None] * direction)
+            return new_loss, new_loss
 
         share, loss, _ = without_rising(
             loss, after, loss, rounding=_ROUNDING * eps, most_halvings=_MOST_HALVINGS
@@ -181,15 +181,15 @@ def _within_bound(layout: DenseLayout, items: Items) -> tuple[Abilities, NDArray
     at_bound = np.asarray(outside | (spread > _UNKNOWN**2))
     if not bool(outside.any()):
         return free, at_bound
-    found = free._replace(mean=jnp.zeros_like(free.mean))
+    edge = free._replace(mean=jnp.zeros_like(free.mean))
     for _ in range(_BISECTIONS):
         middle = (least + most) / 2
-        found = at(jnp.exp(middle), found.mean)
-        beyond = jnp.linalg.norm(found.mean, axis=1) > BOUND
+        edge = at(jnp.exp(middle), edge.mean)
+        beyond = jnp.linalg.norm(edge.mean, axis=1) > BOUND
         least, most = jnp.where(beyond, middle, least), jnp.where(beyond, most, middle)
-    kept = outside[:, None]
-    mean = jnp.where(kept, found.mean, free.mean)
-    return Abilities(mean, jnp.where(kept[:, :, None], found.covariance, free.covariance)), at_bound
+    mask = outside[:, None]
+    mean = jnp.where(mask, edge.mean, free.mean)
+    return Abilities(mean, jnp.where(mask[:, :, None], edge.covariance, free.covariance)), at_bound
 
 
 _CLIMB: Any = jax.jit(_climb)

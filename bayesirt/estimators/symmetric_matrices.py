@@ -41,9 +41,9 @@ def unpacked(values: Float[Array, "row pair"], size: int) -> Float[Array, "row k
 def place_of_pairs(size: int) -> NDArray[np.intp]:
     """Return the position of each pair of indices among the packed ones."""
     k, m = np.tril_indices(size)
-    place = np.zeros((size, size), np.intp)
-    place[k, m] = place[m, k] = np.arange(len(k))
-    return place
+    positions = np.zeros((size, size), np.intp)
+    positions[k, m] = positions[m, k] = np.arange(len(k))
+    return positions
 
 
 def to_root(covariance: Float[Array, "k k"]) -> Float[Array, "k k"]:

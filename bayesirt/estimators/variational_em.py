@@ -124,11 +124,11 @@ def _squarem_step(em: EMStep, mend: Mend | None, state: EMState) -> EMState:
     once, beliefs, *_ = em(state.parameters, state.beliefs)
     twice, beliefs, before, *_ = em(once, beliefs)
     far, length = _LEAP(mend, state.parameters, once, twice, state.longest)
-    settled, there, at_leap, *_ = em(far, beliefs)
+    settled, leap_beliefs, at_leap, *_ = em(far, beliefs)
     length = host(length)
     if float(at_leap) <= float(before) + _MOST_RISE:
         longest = state.longest * (1.0 if length < state.longest else _GROWTH)
-        return EMState(settled, there, at_leap, host(longest, length.dtype))
+        return EMState(settled, leap_beliefs, at_leap, host(longest, length.dtype))
     shorter = max(float(length) / 2, _SHORTEST_LEAP)
     return EMState(twice, beliefs, before, host(shorter, length.dtype))
 

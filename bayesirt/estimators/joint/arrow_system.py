@@ -95,11 +95,11 @@ def solve(arrow: Arrow, inverse: Floats, kept: Floats, own: Floats) -> tuple[Flo
 def back_substitute(arrow: Arrow, kept: Floats, white: Array | Floats) -> Floats:
     """Return L_j⁻ᵀ (white_j - W_jᵀ kept) of every eliminated unit."""
     values, white = (jnp.asarray(x, arrow.own_factor.dtype) for x in (kept, white))
-    found = np.empty((*arrow.own_factor.shape[:2], values.shape[1]))
+    solution = np.empty((*arrow.own_factor.shape[:2], values.shape[1]))
     for piece in arrow.pieces():
         part = _own_given_kept(piece.own_factor, piece.whitened, of_piece(white, piece), values)
-        found[piece.start : piece.start + piece.live] = part[: piece.live]
-    return found
+        solution[piece.start : piece.start + piece.live] = part[: piece.live]
+    return solution
 
 
 def covariances(arrow: Arrow, inverse: Floats) -> tuple[Floats, Floats, Floats]:
@@ -109,14 +109,14 @@ def covariances(arrow: Arrow, inverse: Floats) -> tuple[Floats, Floats, Floats]:
     cancellation.
     """
     factor = jnp.asarray(inverse, arrow.own_factor.dtype)
-    own = np.empty(arrow.own_factor.shape)
+    own_blocks = np.empty(arrow.own_factor.shape)
     for piece in arrow.pieces():
         part = _own_covariances(piece.own_factor, piece.whitened, factor)
-        own[piece.start : piece.start + piece.live] = part[: piece.live]
+        own_blocks[piece.start : piece.start + piece.live] = part[: piece.live]
     n_means, (units, block, _) = len(arrow.of_means), arrow.kept_blocks.shape
     sides, means = np.split(inverse, [len(inverse) - n_means], axis=1)
     columns = sides.reshape(-1, units, block)
-    return np.einsum("iuk,iul->ukl", columns, columns), own, (means**2).sum(0)
+    return np.einsum("iuk,iul->ukl", columns, columns), own_blocks, (means**2).sum(0)
 
 
 def draw_kept(arrow: Arrow, inverse: Floats, key: Array, n_draws: int) -> Array:
@@ -157,16 +157,16 @@ def _add_products(total: Array, whitened: Array) -> Array:
 @jax.jit
 def _own_given_kept(own_factor: Array, whitened: Array, white: Array, kept: Array) -> Array:
     shape = (*own_factor.shape[:2], kept.shape[1])
-    rest = white - (whitened.reshape(len(whitened), -1).T @ kept).reshape(shape)
-    return (own_factor[..., None] * rest[:, :, None, :]).sum(1)
+    residual = white - (whitened.reshape(len(whitened), -1).T @ kept).reshape(shape)
+    return (own_factor[..., None] * residual[:, :, None, :]).sum(1)
 
 
 @jax.jit
 def _own_covariances(own_factor: Array, whitened: Array, factor: Array) -> Array:
-    own = own_factor.shape[1]
+    size = own_factor.shape[1]
     far = (factor @ whitened.reshape(len(whitened), -1)).reshape(whitened.shape)
-    rows = [[(far[..., r] * far[..., s]).sum(0) for s in range(own)] for r in range(own)]
-    spread = jnp.eye(own, dtype=far.dtype) + jnp.moveaxis(jnp.array(rows), -1, 0)
+    rows = [[(far[..., r] * far[..., s]).sum(0) for s in range(size)] for r in range(size)]
+    spread = jnp.eye(size, dtype=far.dtype) + jnp.moveaxis(jnp.array(rows), -1, 0)
     return jnp.einsum("crk,crs,csl->ckl", own_factor, spread, own_factor)
 
 

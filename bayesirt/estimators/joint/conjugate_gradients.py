@@ -36,15 +36,15 @@ def solve_iteratively(arrow: Arrow, side: Sides) -> Sides:
         return Sides(jnp.concatenate([solved, inverse_means * means]), rest.own)
 
     far = max(1e-8, 100 * float(jnp.finfo(arrow.own_factor.dtype).eps))
-    found, rest = jax.tree.map(jnp.zeros_like, side), side
+    solution, rest = jax.tree.map(jnp.zeros_like, side), side
     direction = precondition(rest)
     size = first = _inner(rest, direction)
     for _ in range(_MOST_ITERATIONS):
         if bool((size <= far**2 * first).all()):
-            return found
+            return solution
         product = _product(arrow, direction)
         share = _ratio(size, _inner(direction, product))
-        found = _add(found, share, direction)
+        solution = _add(solution, share, direction)
         rest = _add(rest, -share, product)
         turned = precondition(rest)
         before, size = size, _inner(rest, turned)

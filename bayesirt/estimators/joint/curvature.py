@@ -80,9 +80,9 @@ class IterativeCurvature:
         """Return the scoring step."""
         kept, own = self.problem.split(gradient)
         white = jnp.einsum("crk,ck->cr", self.arrow.own_factor, own)
-        found = solve_iteratively(self.arrow, Sides(jnp.asarray(kept)[:, None], white[..., None]))
+        sides = solve_iteratively(self.arrow, Sides(jnp.asarray(kept)[:, None], white[..., None]))
         return self.problem.join(
-            np.asarray(found.kept)[:, 0], colour(self.arrow, found.own)[..., 0]
+            np.asarray(sides.kept)[:, 0], colour(self.arrow, sides.own)[..., 0]
         )
 
     def draw(self, key: Array, n_draws: int) -> Draws:
@@ -95,9 +95,9 @@ class IterativeCurvature:
                 jax.random.fold_in(key, start), n,
             )  # fmt: skip
             white = jnp.einsum("crk,cks->crs", self.arrow.own_factor, noise[1])
-            found = solve_iteratively(self.arrow, Sides(noise[0], white))
-            kept.append(found.kept)
-            own.append(colour(self.arrow, found.own))
+            sides = solve_iteratively(self.arrow, Sides(noise[0], white))
+            kept.append(sides.kept)
+            own.append(colour(self.arrow, sides.own))
         joined = np.concatenate(own, -1)
         return jnp.concatenate(kept, -1), iter([(slice(0, len(joined)), joined)])
 

@@ -49,8 +49,8 @@ class AbilityPrior(NamedTuple):
 
     def away(self, theta: Any, gamma: Any) -> Any:
         """Return the differences of abilities from their prior means."""
-        away = theta - self.mean
-        return away if self.cluster is None else away - gamma[self.cluster]
+        differences = theta - self.mean
+        return differences if self.cluster is None else differences - gamma[self.cluster]
 
 
 STANDARD = AbilityPrior(0.0, 1.0)
@@ -90,8 +90,8 @@ class Coordinates(NamedTuple):
 
     def parted(self, means: Any) -> tuple[Any, Any]:
         """Return the coordinates' means (0 if there are none) and the abilities of clusters."""
-        own = means[: self.n_means]
-        return (own if self.learned else 0.0), means[self.n_means :]
+        item_means = means[: self.n_means]
+        return (item_means if self.learned else 0.0), means[self.n_means :]
 
 
 class Expansion(NamedTuple):
@@ -140,48 +140,48 @@ def _from_difficulty(a: Array, d: Array) -> Array:
 @cache
 def item_coordinates(model: ResponseModel) -> Coordinates:
     """Return the coordinates on which a model's priors are normal."""
-    own = _of_slope_and_intercept(model.priors)
+    base = _of_slope_and_intercept(model.priors)
     if not model.family.further:
-        return own
+        return base
     usual = usual_items(model)
     free = [name in model.usual for name in model.family.further]
-    n, transforms = len(own.names), usual.to_values[2:]
+    n, transforms = len(base.names), usual.to_values[2:]
     given = [float(to(x)) for to, x in zip(transforms, usual.centres[2:, 0], strict=True)]
 
     def to_items(u: Array) -> tuple[Array, ...]:
-        a, d = own.to_items(u[..., :n])
+        a, d = base.to_items(u[..., :n])
         at = iter(range(n, u.shape[-1]))
-        beside = (
+        others = (
             to(u[..., next(at)]) if learned else jnp.full_like(a, value)
             for to, learned, value in zip(transforms, free, given, strict=True)
         )
-        return a, d, *beside
+        return a, d, *others
 
     def from_items(a: Array, d: Array, *further: Array) -> Array:
-        beside = [
+        others = [
             to.inv(further[k]) if further else jnp.full_like(d, usual.centres[k + 2, 0])
             for k, to in enumerate(transforms)
             if free[k]
         ]
-        return jnp.concatenate([own.from_items(a, d), *(x[..., None] for x in beside)], -1)
+        return jnp.concatenate([base.from_items(a, d), *(x[..., None] for x in others)], -1)
 
     names = tuple(model.usual)
     means = [model.prior_of(f"mu_{name}") for name in names]
     spreads = [model.prior_of(f"sigma_{name}") for name in names]
     return Coordinates(
-        (*own.names, *names),
+        (*base.names, *names),
         to_items,
         from_items,
-        own.scales
+        base.scales
         + tuple(
             model.usual[name][1] if prior is None else float(prior.scale)
             for name, prior in zip(names, spreads, strict=True)
         ),
-        own.learned,
-        own.centres + tuple(float(prior.loc) for prior in means),
-        own.sds + tuple(float(prior.scale) for prior in means),
-        own.known + tuple(prior is None for prior in spreads),
-        own.logarithmic,
+        base.learned,
+        base.centres + tuple(float(prior.loc) for prior in means),
+        base.sds + tuple(float(prior.scale) for prior in means),
+        base.known + tuple(prior is None for prior in spreads),
+        base.logarithmic,
     )
 
 
@@ -204,22 +204,22 @@ def sums_at(
     pieces: CellPieces, family: Family, coordinates: Coordinates, point: JointPoint
 ) -> Sums:
     """Return the sums over cells at a point, computed piece by piece."""
-    found = [
+    piece_sums = [
         _piece_sums(
             family, coordinates, piece.successes, piece.trials,
             *own_values(pieces.axis, piece.unit, point.theta, point.items),
         )
         for piece in pieces
     ]  # fmt: skip
-    if len(found) == 1:
-        return found[0]
+    if len(piece_sums) == 1:
+        return piece_sums[0]
 
     def together(along: bool, *parts: Array) -> Array:
         if not along:
             return jnp.stack(parts).sum(0)
         return jnp.concatenate(parts)[: pieces.n_units]
 
-    subjects, of_items = zip(*found, strict=True)
+    subjects, of_items = zip(*piece_sums, strict=True)
     return Sums(
         jax.tree.map(partial(together, pieces.axis == 0), *subjects),
         jax.tree.map(partial(together, pieces.axis == 1), *of_items),
@@ -269,8 +269,8 @@ def loss_at(
     """Return the negative log joint density, up to terms that depend on the spreads only."""
     theta, items, means = (np.asarray(x, np.float64) for x in point)
     centre, gamma = coordinates.parted(means)
-    away = np.asarray(before.away(theta, gamma), np.float64)
-    prior = np.sum(np.asarray(before.precision, np.float64) * away**2)
+    differences = np.asarray(before.away(theta, gamma), np.float64)
+    prior = np.sum(np.asarray(before.precision, np.float64) * differences**2)
     prior += np.sum(((items - centre) / np.asarray(spread)) ** 2)
     if len(gamma):
         prior += np.sum(gamma**2) / float(before.between)
@@ -280,8 +280,8 @@ def loss_at(
         np.vdot(np.asarray(t, np.float64), x)
         for t, x in zip(tilt, (theta, items, means), strict=True)
     )
-    told = np.sum(np.asarray(sums.subjects.log_likelihood, np.float64))
-    return float(0.5 * prior - tilted - told)
+    log_likelihood = np.sum(np.asarray(sums.subjects.log_likelihood, np.float64))
+    return float(0.5 * prior - tilted - log_likelihood)
 
 
 @partial(jax.jit, static_argnames=("coordinates", "observed"))
@@ -307,18 +307,18 @@ def expand(
     curvature = jnp.einsum("jpk,jpq,jql->jkl", jacobian, sums.items.information, jacobian)
     if observed:
         curvature -= jnp.einsum("jp,jpkl->jkl", score, bend)
-    away = precision * (point.items - centre)
+    item_pull = precision * (point.items - centre)
     pull = before.precision * before.away(point.theta, gamma)
     of_means = gamma
     if before.cluster is not None:
         of_means = jax.ops.segment_sum(pull, before.cluster, len(gamma)) - gamma / before.between
     if coordinates.learned:
         from_centres = centre - jnp.asarray(coordinates.centres)
-        own = away.sum(0) - from_centres / jnp.square(jnp.asarray(coordinates.sds))
-        of_means = jnp.concatenate([own, of_means])
+        centre_pull = item_pull.sum(0) - from_centres / jnp.square(jnp.asarray(coordinates.sds))
+        of_means = jnp.concatenate([centre_pull, of_means])
     gradient = JointPoint(
         sums.subjects.score[:, 0] - pull,
-        jnp.einsum("jpk,jp->jk", jacobian, score) - away,
+        jnp.einsum("jpk,jp->jk", jacobian, score) - item_pull,
         of_means,
     )
     return Expansion(

@@ -162,14 +162,14 @@ def _cross_pieces(
     dtype = problem.dtype
     values = _values(problem, point, expansion)
     for piece in problem.pieces:
-        own = own_values(problem.pieces.axis, piece.unit, *values)
+        unit_values = own_values(problem.pieces.axis, piece.unit, *values)
         own_factor = jnp.take(factor, piece.unit, 0, mode="clip")
         whitened = _whitened(
             problem.family,
             problem.eliminates_items,
             observed,
             (piece.successes, piece.trials),
-            own,
+            unit_values,
             jnp.asarray(np.moveaxis(own_border(piece.unit), 2, 0), dtype),
             own_factor,
             piece.live,
@@ -224,16 +224,16 @@ def information_noise(
     keys, before = jax.random.split(key, 5), problem.before
     theta = jax.random.normal(keys[0], (len(point.theta), n), problem.dtype)
     theta *= jnp.sqrt(jnp.asarray(before.precision, problem.dtype)).reshape(-1, 1)
-    away = jax.random.normal(keys[1], (*point.items.shape, n), problem.dtype)
-    away /= spread[:, None].astype(problem.dtype)
-    items, means = away, jnp.zeros((0, n), problem.dtype)
+    item_noise = jax.random.normal(keys[1], (*point.items.shape, n), problem.dtype)
+    item_noise /= spread[:, None].astype(problem.dtype)
+    items, means = item_noise, jnp.zeros((0, n), problem.dtype)
     if problem.coordinates.learned:
-        own = jax.random.normal(keys[2], (len(spread), n), problem.dtype)
-        means = own / jnp.asarray(problem.coordinates.sds, problem.dtype)[:, None] - items.sum(0)
+        noise = jax.random.normal(keys[2], (len(spread), n), problem.dtype)
+        means = noise / jnp.asarray(problem.coordinates.sds, problem.dtype)[:, None] - items.sum(0)
     if before.cluster is not None:
-        own = jax.random.normal(keys[4], (len(point.means) - len(means), n), problem.dtype)
-        within = jax.ops.segment_sum(theta, before.cluster, len(own))
-        means = jnp.concatenate([means, own / jnp.sqrt(before.between) - within])
+        noise = jax.random.normal(keys[4], (len(point.means) - len(means), n), problem.dtype)
+        within = jax.ops.segment_sum(theta, before.cluster, len(noise))
+        means = jnp.concatenate([means, noise / jnp.sqrt(before.between) - within])
     values = _values(problem, point, expansion)
     for piece in problem.pieces:
         draws = jax.random.split(jax.random.fold_in(keys[3], int(piece.unit[0])), n)
@@ -260,8 +260,8 @@ def _piece_noise(
 
     def one(key: Array) -> tuple[Array, Array]:
         white = jax.random.normal(key, (len(root), len(theta), len(a)), a.dtype)
-        noise, *beside = (sum(map(operator.mul, row, white)) for row in root)
-        along = jnp.stack([theta @ noise, *(x.sum(0) for x in (noise, *beside))], -1)
+        noise, *others = (sum(map(operator.mul, row, white)) for row in root)
+        along = jnp.stack([theta @ noise, *(x.sum(0) for x in (noise, *others))], -1)
         return noise @ a, jnp.einsum("jp,jpk->jk", along, jacobian)
 
     of_theta, of_items = jax.lax.map(one, keys)
@@ -274,10 +274,10 @@ def _root(information: tuple[tuple[Array, ...], ...]) -> list[list[Array]]:
     for i, row in enumerate(information):
         root.append([])
         for j in range(i + 1):
-            rest = row[j] - sum(root[i][k] * root[j][k] for k in range(j))
+            entry = row[j] - sum(root[i][k] * root[j][k] for k in range(j))
             if j == i:
-                root[i].append(jnp.sqrt(jnp.maximum(rest, 0)))
+                root[i].append(jnp.sqrt(jnp.maximum(entry, 0)))
             else:
                 pivot = root[j][j]
-                root[i].append(jnp.where(pivot > 0, rest / jnp.where(pivot > 0, pivot, 1), 0))
+                root[i].append(jnp.where(pivot > 0, entry / jnp.where(pivot > 0, pivot, 1), 0))
     return root

@@ -34,9 +34,9 @@ def learned_spreads(
             _of_log_slopes(spread, point.items, centre, sums, here.jacobian, variance[:, 0])
         )
     free = len(point.items) - 1
-    found = jnp.sqrt(2 * squares / (free + jnp.sqrt(free**2 + 4 * squares / scales**2)))
-    found = jnp.minimum(found, _MOST_SCALES * scales)
-    return jnp.where(jnp.array(coordinates.known), scales, found)
+    estimates = jnp.sqrt(2 * squares / (free + jnp.sqrt(free**2 + 4 * squares / scales**2)))
+    estimates = jnp.minimum(estimates, _MOST_SCALES * scales)
+    return jnp.where(jnp.array(coordinates.known), scales, estimates)
 
 
 @jax.jit
@@ -52,16 +52,16 @@ def _of_log_slopes(
     u, precision = items[:, 0], spread**-2
     score = jnp.einsum("jpk,jp->jk", jacobian, sums.score)
     information = jnp.einsum("jpk,jpq,jql->jkl", jacobian, sums.information, jacobian)
-    rest = information[:, 1:, 1:] + jnp.diag(precision[1:])
+    block = information[:, 1:, 1:] + jnp.diag(precision[1:])
     pull = score[:, 1:] + precision[1:] * (means[1:] - items[:, 1:])
-    along = jnp.linalg.solve(rest, information[:, 1:, :1])[..., 0]
+    along = jnp.linalg.solve(block, information[:, 1:, :1])[..., 0]
     score = score[:, 0] - (along * pull).sum(1)
     information = information[:, 0, 0] - (along * information[:, 1:, 0]).sum(1)
     step = jnp.sqrt(variance)[:, None] * jnp.linspace(-_REACH, _REACH, _NODES)
-    growth, away = jnp.expm1(step), u[:, None] + step - means[0]
+    growth, deviation = jnp.expm1(step), u[:, None] + step - means[0]
     log_density = (
         score[:, None] * growth
         - 0.5 * information[:, None] * growth**2
-        - 0.5 * precision[0] * away**2
+        - 0.5 * precision[0] * deviation**2
     )
-    return jnp.sum(jax.nn.softmax(log_density, axis=1) * away**2)
+    return jnp.sum(jax.nn.softmax(log_density, axis=1) * deviation**2)

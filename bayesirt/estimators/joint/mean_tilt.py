@@ -36,7 +36,7 @@ def tilt_at(problem: JointProblem, point: JointPoint, expansion: Expansion) -> J
         everyone = slice(None)
         by_subject = everyone if problem.eliminates_items else piece.unit
         by_item = piece.unit if problem.eliminates_items else everyone
-        found = _piece_tilt(
+        piece_tilt = _piece_tilt(
             problem.family,
             problem.coordinates,
             piece.successes,
@@ -45,8 +45,8 @@ def tilt_at(problem: JointProblem, point: JointPoint, expansion: Expansion) -> J
             of_theta[by_subject],
             of_items[by_item],
         )
-        theta = theta.at[by_subject].add(found[0])
-        items = items.at[by_item].add(found[1])
+        theta = theta.at[by_subject].add(piece_tilt[0])
+        items = items.at[by_item].add(piece_tilt[1])
     return JointPoint(theta, items, jnp.zeros_like(point.means))
 
 
@@ -69,7 +69,7 @@ def _piece_tilt(
         lean = jnp.einsum("jpkl,jkl->pj", bend, of_items)
         x = theta[:, None]
         leans = (x * lean[0] + lean[1], *lean[2:])
-        told = sum(s * away for s, away in zip(terms.score, leans, strict=True))
+        bend_term = sum(s * shift for s, shift in zip(terms.score, leans, strict=True))
 
         def covariance_of(k: int, m: int) -> Array:
             """Return the covariance of two predictors; the first predictor is η."""
@@ -86,6 +86,6 @@ def _piece_tilt(
             for k, row in enumerate(terms.information)
             for m, w in enumerate(row)
         )
-        return jnp.sum(lost - told)
+        return jnp.sum(lost - bend_term)
 
     return jax.tree.map(lambda slope: -slope / 2, jax.grad(uncertainty)(values))

@@ -111,12 +111,12 @@ def find_mode(
             problem, state.spread, state.point, expand_at, dense_up_to=dense_up_to
         )
         state, length = _newton_step(problem, state, curvature)
-        rest = max(length, _remaining(length, steps[-1] if steps else np.inf))
+        distance = max(length, _remaining(length, steps[-1] if steps else np.inf))
         steps.append(length)
         losses.append(state.loss(problem))
         if tell is not None:
             tell(f"Newton step {len(steps)}: {length:.1e} posterior standard deviations")
-        if rest <= tol:
+        if distance <= tol:
             reason, converged = f"at most {tol:g} posterior standard deviations remain", True
             break
     if not converged:
@@ -144,8 +144,8 @@ def _first(problem: JointProblem, start: Start) -> State:
         means = items.mean(0)
         spread = jnp.clip(items.std(0), _LEAST_SPREAD, scales)
         # Estimates of poorly determined parameters are too close to each other.
-        beside = jnp.array([name not in "ad" for name in coordinates.names])
-        spread = jnp.where(beside, scales, spread)
+        is_further = jnp.array([name not in "ad" for name in coordinates.names])
+        spread = jnp.where(is_further, scales, spread)
     cluster = problem.before.cluster
     if cluster is not None:
         totals, sizes = (np.bincount(cluster, weights) for weights in (theta, None))
@@ -174,11 +174,11 @@ def _clustered(problem: JointProblem, state: State, centre: Centre) -> tuple[Joi
     cluster, n_means = problem.before.cluster, problem.coordinates.n_means
     assert cluster is not None
     for _ in range(_MOST_SWEEPS):
-        here, before = state.expansion(problem, observed=False), problem.before
-        told = jnp.maximum(here.theta_curvature - before.precision, _LEAST_TOLD)
-        seen = state.point.theta + state.sums.subjects.score[:, 0] / told
+        expansion, before = state.expansion(problem, observed=False), problem.before
+        information = jnp.maximum(expansion.theta_curvature - before.precision, _LEAST_TOLD)
+        seen = state.point.theta + state.sums.subjects.score[:, 0] / information
         n_clusters = len(state.point.means) - n_means
-        share = float(expected_share(seen - before.mean, 1 / told, cluster, n_clusters))
+        share = float(expected_share(seen - before.mean, 1 / information, cluster, n_clusters))
         problem = replace(problem, before=before._replace(precision=1 / (1 - share), between=share))
         state = _sweeps(problem, state, centre)
         if abs(share - float(before.between)) <= _NEAR:
@@ -208,10 +208,10 @@ def _leaning(
 
 def _lean(problem: JointProblem, state: State, so_far: float) -> tuple[float, float]:
     """Return the remaining coefficient of intercepts on slopes, and its error."""
-    here = state.expansion(problem, observed=False)
+    expansion = state.expansion(problem, observed=False)
     a, d = (x - x.mean() for x in problem.coordinates.to_items(state.point.items)[:2])
-    covariance = jnp.linalg.inv(here.item_curvature)
-    of_a = here.jacobian[:, 0, 0]
+    covariance = jnp.linalg.inv(expansion.item_curvature)
+    of_a = expansion.jacobian[:, 0, 0]
     aa = a @ a + of_a**2 @ covariance[:, 0, 0]
     ad = a @ d + of_a @ covariance[:, 0, 1]
     noise = state.spread[1] ** 2
@@ -223,14 +223,14 @@ def _up_to_date(
     problem: JointProblem, state: State, centre: Centre, least_share: float = _LEAST_SHARE
 ) -> State:
     """Update the spreads and the tilt to the state's point."""
-    here = state.expansion(problem, observed=False)
+    expansion = state.expansion(problem, observed=False)
     if problem.coordinates.learned:
         spread = learned_spreads(
-            problem.coordinates, state.spread, state.point, state.sums.items, here
+            problem.coordinates, state.spread, state.point, state.sums.items, expansion
         )
         state = state._replace(spread=spread)
-        here = state.expansion(problem, observed=False)
-    return state if centre == "mode" else _tilted(problem, state, here, least_share)
+        expansion = state.expansion(problem, observed=False)
+    return state if centre == "mode" else _tilted(problem, state, expansion, least_share)
 
 
 def _tilted(problem: JointProblem, state: State, here: Expansion, least_share: float) -> State:
@@ -254,24 +254,24 @@ def _inner(one: JointPoint, other: JointPoint) -> float:
 
 
 def _sweep(problem: JointProblem, state: State) -> tuple[State, float]:
-    here = state.expansion(problem, observed=False)
-    step = jnp.linalg.solve(here.item_curvature, here.gradient.items[..., None])[..., 0]
-    gain = float(jnp.vdot(step, here.gradient.items))
+    expansion = state.expansion(problem, observed=False)
+    step = jnp.linalg.solve(expansion.item_curvature, expansion.gradient.items[..., None])[..., 0]
+    gain = float(jnp.vdot(step, expansion.gradient.items))
     theta, items, means = state.point
     state = _downhill(problem, state, JointPoint(0 * theta, step, 0 * means))
-    here = state.expansion(problem, observed=False)
-    along_theta = here.gradient.theta / here.theta_curvature
-    along_means = here.gradient.means / means_curvature(problem, state.spread, state.point)
-    gain += float(jnp.vdot(along_theta, here.gradient.theta))
-    gain += float(jnp.vdot(along_means, here.gradient.means))
+    expansion = state.expansion(problem, observed=False)
+    along_theta = expansion.gradient.theta / expansion.theta_curvature
+    along_means = expansion.gradient.means / means_curvature(problem, state.spread, state.point)
+    gain += float(jnp.vdot(along_theta, expansion.gradient.theta))
+    gain += float(jnp.vdot(along_means, expansion.gradient.means))
     state = _downhill(problem, state, JointPoint(along_theta, 0 * items, along_means))
     return state, _per_parameter(gain, state.point)
 
 
 def _newton_step(problem: JointProblem, state: State, curvature: Curvature) -> tuple[State, float]:
-    here = state.expansion(problem, observed=True)
-    step = curvature.solve(here.gradient)
-    gain = _inner(here.gradient, step)
+    expansion = state.expansion(problem, observed=True)
+    step = curvature.solve(expansion.gradient)
+    gain = _inner(expansion.gradient, step)
     return _downhill(problem, state, step), _per_parameter(gain, state.point)
 
 
