@@ -151,22 +151,22 @@ class RowBlocks(NamedTuple):
         """Apply `function(layout, rows, *others)` block by block; sums are added up."""
         n_blocks, n_rows = self.blocks.trials.shape[:2]
         by_block = jax.tree.map(partial(in_blocks, n_blocks=n_blocks, n_rows=n_rows), rows)
-        found, sums = over_blocks(lambda block: function(*block, *others), (self.blocks, by_block))
+        values, sums = over_blocks(lambda block: function(*block, *others), (self.blocks, by_block))
         n = len(self.any_subject)
-        return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:n], found), sums
+        return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:n], values), sums
 
 
 def over_blocks(function: Callable[[Any], tuple[Any, Any]], blocks: Any) -> tuple[Any, Any]:
     """Return the results of each block, computed one after another, and the sums over all."""
 
     def one_block(sums: Any, block: Any) -> tuple[Any, Any]:
-        found, own = function(block)
-        return jax.tree.map(jnp.add, sums, own), found
+        values, block_sums = function(block)
+        return jax.tree.map(jnp.add, sums, block_sums), values
 
     _, shapes = jax.eval_shape(function, jax.tree.map(lambda x: x[0], blocks))
     nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-    sums, found = jax.lax.scan(one_block, nothing, blocks)
-    return found, sums
+    sums, values = jax.lax.scan(one_block, nothing, blocks)
+    return values, sums
 
 
 def in_row_blocks(layout: Layout, block_cells: int = 1 << 18) -> Layout | RowBlocks:
@@ -224,8 +224,8 @@ def _row_terms(
 ) -> tuple[Array, tuple[Array, ...]]:
     """Return the gradient in θ, and sums over rows: the value and the rest of the gradient."""
     eta = layout.predictor(theta, a, d)
-    own = map(layout.of_items, further)
-    terms = family.every(eta, layout.successes, layout.trials, *own)
+    item_values = map(layout.of_items, further)
+    terms = family.every(eta, layout.successes, layout.trials, *item_values)
     one = jnp.ones(len(theta), theta.dtype)
     sums = (
         terms.log_likelihood.sum(),

@@ -115,5 +115,5 @@ def family_named(name: str) -> Family:
     """Return a family by its name, as stored in a posterior's attributes."""
     if name.startswith(GRADED):
         return graded_family(int(name.removeprefix(GRADED)))
-    own = {family.name: family for family in (ORDERED_BETA, NORMAL, BETA_BINOMIAL)}
-    return own[name] if name in own else FAMILIES[name]
+    others = {family.name: family for family in (ORDERED_BETA, NORMAL, BETA_BINOMIAL)}
+    return others[name] if name in others else FAMILIES[name]

@@ -59,8 +59,8 @@ def offsets(*gaps: Each) -> list[Each]:
     middle = middle_of(len(gaps) + 1) - 1
     below = accumulate(reversed(gaps[:middle]))
     above = accumulate(gaps[middle:])
-    here = jnp.zeros_like(gaps[0]) if gaps else jnp.zeros(())
-    return [*reversed([*below]), here, *(-gap for gap in above)]
+    zero = jnp.zeros_like(gaps[0]) if gaps else jnp.zeros(())
+    return [*reversed([*below]), zero, *(-gap for gap in above)]
 
 
 def graded_bound(trials: Counts) -> Each:
@@ -141,7 +141,7 @@ def graded_predictor_terms(
     of_up, of_down = up * u.share, down * v.share
     value = jnp.where(reached, u.log_share, 0) + jnp.where(missed, v.log_share, 0)
     moves_up, moves_down = [jnp.ones(())], [jnp.ones(())]  # ∂u and ∂v for each predictor.
-    scores, own = [up - down], [jnp.zeros(())]
+    scores, curvatures = [up - down], [jnp.zeros(())]
     middle = middle_of(len(o))
     for m, gap in enumerate(gaps, 1):
         grows, between = jnp.expm1(gap), seen & (y == m)
@@ -150,14 +150,14 @@ def graded_predictor_terms(
         moves_up.append(beyond * ((y > m) == (m >= middle)))
         moves_down.append(beyond * ((y >= m) == (m >= middle)))
         scores.append(up * moves_up[-1] - down * moves_down[-1] + jnp.where(between, 1 / grows, 0))
-        own.append(jnp.where(between, (1 + grows) / grows**2, 0))
+        curvatures.append(jnp.where(between, (1 + grows) / grows**2, 0))
     size = len(o)
     information = [[jnp.zeros_like(eta)] * size for _ in range(size)]
     for k in range(size):
         by_up, by_down = of_up * moves_up[k], of_down * moves_down[k]
         for m in range(k, size):
             both = by_up * moves_up[m] + by_down * moves_down[m]
-            information[k][m] = information[m][k] = both + own[k] if k == m else both
+            information[k][m] = information[m][k] = both + curvatures[k] if k == m else both
     return PredictorTerms(value, tuple(scores), tuple(map(tuple, information)))
 
 

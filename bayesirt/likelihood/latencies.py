@@ -49,18 +49,18 @@ class SpeedEvidence(NamedTuple):
         With v the variance of a speed given its ability, the precision is ρ² / (v + 1/P), in a form
         that is also valid for P = 0 (Xu et al., 2026, Lemma 1, corrected).
         """
-        known = 1 + self.precision * beyond.variance
-        pull = rho * (self.pull - self.precision * beyond.mean) / known
-        return pull, rho**2 * self.precision / known
+        factor = 1 + self.precision * beyond.variance
+        pull = rho * (self.pull - self.precision * beyond.mean) / factor
+        return pull, rho**2 * self.precision / factor
 
     def speed(
         self, rho: Float[Array, ""], theta: Array, beyond: "Beyond | None" = None
     ) -> tuple[Array, Array]:
         """Return mean and variance of each speed, given the lengths and the ability."""
         beyond = beyond or Beyond.of(rho)
-        known = 1 + self.precision * beyond.variance
+        factor = 1 + self.precision * beyond.variance
         mean = rho * theta + beyond.mean + beyond.variance * self.pull
-        return mean / known, beyond.variance / known
+        return mean / factor, beyond.variance / factor
 
     def log_marginal(self) -> Float[Array, " subject"]:
         """Return log ∫ exp(pull τ - P τ²/2) N(τ; 0, 1) dτ."""
@@ -180,13 +180,13 @@ def latencies_of(responses: Responses, layout: Layout, *, wrong_lengths: bool = 
         matrix = np.full(responses.cells.shape, np.nan)
         matrix[listed.subject, listed.item] = logs
         logs = matrix
-    found = centred_latencies(layout, jnp.asarray(logs, float), wrong_lengths=wrong_lengths)
-    if not jnp.abs(found.x).max() > _ALIKE:
+    latencies = centred_latencies(layout, jnp.asarray(logs, float), wrong_lengths=wrong_lengths)
+    if not jnp.abs(latencies.x).max() > _ALIKE:
         raise ResponseError(
             "the lengths of no item differ between subjects, so they are not informative about "
             "speed; leave out --model lart"
         )
-    return found
+    return latencies
 
 
 def centred_latencies(
@@ -194,18 +194,18 @@ def centred_latencies(
 ) -> Latencies:
     """Return log lengths relative to their items' means, with their sums."""
     seen = jnp.isfinite(log_latency)
-    known, values = seen.astype(log_latency.dtype), jnp.where(seen, log_latency, 0)
-    one = jnp.ones(layout.shape[0], known.dtype)
-    n = layout.over_subjects(known, one)
+    indicator, values = seen.astype(log_latency.dtype), jnp.where(seen, log_latency, 0)
+    one = jnp.ones(layout.shape[0], indicator.dtype)
+    n = layout.over_subjects(indicator, one)
     centre = layout.over_subjects(values, one) / jnp.maximum(n, 1)
     x = jnp.where(seen, log_latency - layout.of_items(centre), 0)
     total, squares = (layout.over_subjects(v, one) for v in (x, x**2))
     wrong = None
     if wrong_lengths:
-        share = known * wrong_share(layout.successes, layout.trials)
+        share = indicator * wrong_share(layout.successes, layout.trials)
         of_wrong = (layout.over_subjects(v, one) for v in (share, share**2, share * x))
         wrong = WrongAnswers(share, *of_wrong)
-    return Latencies(layout, known, x, centre, n, total, squares, wrong)
+    return Latencies(layout, indicator, x, centre, n, total, squares, wrong)
 
 
 def wrong_share(successes: Num[Array, "..."], trials: Num[Array, "..."]) -> Float[Array, "..."]:
@@ -217,8 +217,8 @@ def mean_lengths(responses: Responses) -> NDArray[np.float64]:
     """Return the mean length of each subject's responses, right or wrong."""
     if responses.latency is None:
         raise ValueError("the responses have no lengths")
-    there = ~np.isnan(responses.latency)
-    subject, n = responses.cells.listed().subject[there], responses.n_subjects
-    total = np.bincount(subject, responses.latency[there], n)
+    has_length = ~np.isnan(responses.latency)
+    subject, n = responses.cells.listed().subject[has_length], responses.n_subjects
+    total = np.bincount(subject, responses.latency[has_length], n)
     with np.errstate(invalid="ignore"):
         return total / np.bincount(subject, minlength=n)

@@ -66,16 +66,16 @@ class Loadings:
     @cached_property
     def filled(self) -> NDArray[np.bool_]:
         """Whether a slot holds a loading, shape (item, slot)."""
-        found = np.zeros((self.n_items, self.width), bool)
-        found[self.item, self.slot] = True
-        return found
+        mask = np.zeros((self.n_items, self.width), bool)
+        mask[self.item, self.slot] = True
+        return mask
 
     @cached_property
     def ability_of_slot(self) -> NDArray[np.intp]:
         """Ability of each slot, shape (item, slot); 0 in empty slots."""
-        found = np.zeros((self.n_items, self.width), np.intp)
-        found[self.item, self.slot] = self.ability
-        return found
+        abilities = np.zeros((self.n_items, self.width), np.intp)
+        abilities[self.item, self.slot] = self.ability
+        return abilities
 
     @cached_property
     def pairs(self) -> NDArray[np.intp]:
@@ -87,10 +87,10 @@ class Loadings:
     @cached_property
     def place_of_pair(self) -> NDArray[np.intp]:
         """Index of each pair of abilities in `pairs`; one after the last if it is not there."""
-        place = np.full((self.n_abilities,) * 2, self.pairs.shape[1])
+        positions = np.full((self.n_abilities,) * 2, self.pairs.shape[1])
         first, second = self.pairs
-        place[first, second] = place[second, first] = np.arange(len(first))
-        return place
+        positions[first, second] = positions[second, first] = np.arange(len(first))
+        return positions
 
     def products(self, values: Float[Array, "row ability"]) -> Float[Array, "row pair"]:
         """Return the products of each pair of abilities."""
@@ -104,18 +104,18 @@ class Loadings:
         """Return the values of each item's slots; 0 in empty slots."""
         if self.rows is None:
             return values
-        found = jnp.take_along_axis(values, jnp.asarray(self.ability_of_slot), 1)
-        return jnp.where(self.filled, found, 0)
+        slot_values = jnp.take_along_axis(values, jnp.asarray(self.ability_of_slot), 1)
+        return jnp.where(self.filled, slot_values, 0)
 
     def own_pairs(self, values: Float[Array, "item pair"]) -> Float[Array, "item slot slot"]:
         """Return the values of each pair of an item's slots; 0 in empty slots."""
         if self.rows is None:
             return values[:, self.place_of_pair]
-        own = self.ability_of_slot
-        both = self.place_of_pair[own[:, :, None], own[:, None, :]]
+        abilities = self.ability_of_slot
+        both = self.place_of_pair[abilities[:, :, None], abilities[:, None, :]]
         both = np.minimum(both, self.pairs.shape[1] - 1)
-        found = jnp.take_along_axis(values, both.reshape(self.n_items, -1), 1).reshape(both.shape)
-        return jnp.where(self.filled[:, :, None] & self.filled[:, None, :], found, 0)
+        pairs = jnp.take_along_axis(values, both.reshape(self.n_items, -1), 1).reshape(both.shape)
+        return jnp.where(self.filled[:, :, None] & self.filled[:, None, :], pairs, 0)
 
     def in_slots(self, values: Float[Array, " loading"]) -> Float[Array, "item slot"]:
         """Return loadings in rows of slots; 0 in empty slots."""

@@ -90,18 +90,18 @@ def normal_predictor_terms(
     """
     seen = trials > 0
     parts = jnp.maximum(trials, 1).astype(eta.dtype)
-    away = SPAN * (successes.astype(eta.dtype) / parts - 0.5) - eta
+    residual = SPAN * (successes.astype(eta.dtype) / parts - 0.5) - eta
     variance = _variance(noise)
-    square, of_noise = away**2 / variance, noise / variance
+    square, of_noise = residual**2 / variance, noise / variance
     value = jnp.log(SPAN) - 0.5 * (square + jnp.log(2 * jnp.pi * variance))
     nothing = jnp.zeros_like(eta)
-    own = 2 * of_noise**2 + nothing
+    noise_information = 2 * of_noise**2 + nothing
     return PredictorTerms(
         jnp.where(seen, value, 0),
-        (jnp.where(seen, away / variance, 0), jnp.where(seen, (square - 1) * of_noise, 0)),
+        (jnp.where(seen, residual / variance, 0), jnp.where(seen, (square - 1) * of_noise, 0)),
         (
             (jnp.where(seen, 1 / variance + nothing, 0), nothing),
-            (nothing, jnp.where(seen, own, 0)),
+            (nothing, jnp.where(seen, noise_information, 0)),
         ),
     )
 

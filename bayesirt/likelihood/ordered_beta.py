@@ -109,15 +109,15 @@ def ordered_beta_predictor_terms(
     # The mass of the first part is ε^α / (α B(α, β)), as if log y were log ε - 1 / α, and 1 - y 1.
     log_y = jnp.where(first, _LOG_EDGE - 1 / (mu * phi), jnp.where(last, 0, jnp.log(y)))
     log_rest = jnp.where(last, _LOG_EDGE - 1 / (rest * phi), jnp.where(first, 0, jnp.log1p(-y)))
-    away, rest_away = log_y - of_alpha.slope, log_rest - of_beta.slope
+    excess, rest_excess = log_y - of_alpha.slope, log_rest - of_beta.slope
     value = jnp.where(
         first | last,
         _edge(jnp.where(first, mu, rest) * phi),
         (mu * phi - 1) * log_y + (rest * phi - 1) * log_rest,
     )
     value += of_both.value - of_alpha.value - of_beta.value
-    of_eta = phi * mu * rest * (away - rest_away)
-    of_phi = mu * away + rest * rest_away + of_both.slope
+    of_eta = phi * mu * rest * (excess - rest_excess)
+    of_phi = mu * excess + rest * rest_excess + of_both.slope
     information = _information(mu, rest, phi, of_alpha, of_beta, of_both)
     w_eta, w_both, w_phi = (jnp.where(inside, w, 0) for w in information)
     nothing = jnp.zeros_like(eta)

@@ -80,8 +80,8 @@ class Passes(NamedTuple):
             dtype = self.dtype_of(layout, theta)
             weights = jnp.column_stack([theta, jnp.ones_like(theta)]).astype(dtype)
             cells = layout.successes, layout.trials
-            right, asked = (layout.over_subjects(x.astype(dtype), weights) for x in cells)
-            return (), (right, asked - right)
+            right, trials = (layout.over_subjects(x.astype(dtype), weights) for x in cells)
+            return (), (right, trials - right)
 
         answers = self.layout.by_rows(sums, theta)[1]
         ends = theta.mean() + theta.std() * jnp.array([1.0, -1.0])
@@ -137,10 +137,10 @@ class Passes(NamedTuple):
         dtype = self.dtype_of(layout, theta)
         d, *further = (x.astype(dtype) for x in others)
         eta = layout.predictor(theta.astype(dtype), slopes.astype(dtype), d)
-        own = [layout.of_items(x) for x in further]
+        item_values = [layout.of_items(x) for x in further]
 
         def information(eta: Array) -> tuple[Array, PredictorTerms]:
-            terms = self.family.every(eta, layout.successes, layout.trials, *own)
+            terms = self.family.every(eta, layout.successes, layout.trials, *item_values)
             return terms.information[0][0], terms
 
         _, growth, terms = jax.jvp(information, (eta,), (jnp.ones_like(eta),), has_aux=True)
@@ -164,23 +164,23 @@ class Passes(NamedTuple):
         with_one, n_pairs = jnp.column_stack([row, one]), self.loadings.pairs.shape[1]
         (of_eta, *mixed), *others = terms.information
         sums = over(of_eta, jnp.column_stack([self.loadings.products(row), with_one]))
-        beside = [self._in_slots(over(w, with_one)) for w in mixed]
+        mixed_sums = [self._in_slots(over(w, with_one)) for w in mixed]
         score = self._in_slots(over(terms.score[0], with_one))
         own = self._in_slots(sums[:, n_pairs:])
         slopes = jnp.concatenate([self.loadings.own_pairs(sums[:, :n_pairs]), own[:, None, :-1]], 1)
         block = jnp.concatenate([slopes, own[:, :, None]], 2)
-        information = jnp.concatenate([block, *(x[:, :, None] for x in beside)], 2)
+        information = jnp.concatenate([block, *(x[:, :, None] for x in mixed_sums)], 2)
         for k, w in enumerate(others):
-            last = jnp.column_stack([beside[k], *(over(x, one) for x in w[1:])])
+            last = jnp.column_stack([mixed_sums[k], *(over(x, one) for x in w[1:])])
             information = jnp.concatenate([information, last[:, None]], 1)
         several = row.shape[1] > 1
-        found = ItemSums(
+        item_sums = ItemSums(
             over(terms.log_likelihood, one),
             jnp.column_stack([score, *(over(s, one) for s in terms.score[1:])]),
             information,
             None if several or growth is None else _of_powers(over(growth, row ** jnp.arange(4))),
         )
-        return jax.tree.map(lambda x: x.astype(theta.dtype), found)
+        return jax.tree.map(lambda x: x.astype(theta.dtype), item_sums)
 
     def _in_slots(self, values: Float[Array, "item ability_and_one"]) -> Array:
         return jnp.column_stack([self.loadings.own(values[:, :-1]), values[:, -1]])

@@ -58,8 +58,8 @@ class StoredLayout:
             layout = in_row_blocks(self._fetch(block[0]))
             return layout.by_rows(function, block[1], *others)
 
-        found, sums = over_blocks(one_block, (jnp.arange(self.n_blocks), by_block))
-        return jax.tree.map(self._in_order, found), sums
+        values, sums = over_blocks(one_block, (jnp.arange(self.n_blocks), by_block))
+        return jax.tree.map(self._in_order, values), sums
 
     def _in_blocks(self, values: Array) -> Array:
         """Return values of subjects as (block, row, ...): subject i is row i // n_blocks."""
