@@ -97,7 +97,7 @@ class AbilityProfiles:
         n = len(table)
         by_standing = {s: table.loc[table["standing"] == s, "ability"] for s in (BORROWED, PRIOR)}
         measured = n - sum(map(len, by_standing.values()))
-        said = [f"{measured} of {n} {'ability is' if n == 1 else 'abilities are'} measured."]
+        text = [f"{measured} of {n} {'ability is' if n == 1 else 'abilities are'} measured."]
         for standing, one, several in (
             (BORROWED, "read it as general ability", "read them as general ability"),
             (PRIOR, "nobody is ranked by it; add items that need it",
@@ -105,19 +105,19 @@ class AbilityProfiles:
         ):  # fmt: skip
             names = by_standing[standing]
             if len(names) == 1:
-                said.append(f"{_listed(names)} {standing}: {one}.")
+                text.append(f"{_listed(names)} {standing}: {one}.")
             elif len(names):
-                said.append(f"{_listed(names)} {standing.replace('rests', 'rest')}: {several}.")
-        apart = self.pairs["told_apart"]
-        if len(self.pairs) and not apart.all():
+                text.append(f"{_listed(names)} {standing.replace('rests', 'rest')}: {several}.")
+        distinct = self.pairs["told_apart"]
+        if len(self.pairs) and not distinct.all():
             least = self.pairs.loc[self.pairs["reliability"].idxmin()]
-            said.append(
-                f"{int((~apart).sum())} of {len(self.pairs)} pairs of abilities are not "
+            text.append(
+                f"{int((~distinct).sum())} of {len(self.pairs)} pairs of abilities are not "
                 f"distinguishable within a subject, least of all {one_line(least['ability'])!r} "
                 f"and {one_line(least['other'])!r} (correlation {least['correlation']:.2f}): "
                 f"differences between them in one profile are mostly noise."
             )
-        return " ".join(said)
+        return " ".join(text)
 
     def to_html(self) -> str:
         """Return the profiles as an HTML table with every name escaped."""
@@ -196,12 +196,12 @@ def _ranks(
     theta: NDArray[np.floating], ranked: NDArray[np.bool_]
 ) -> dict[str, NDArray[np.float64]]:
     """Return median ranks and their intervals, NaN for abilities that are not ranked."""
-    found = np.full((3, *theta.shape[1:]), np.nan)
+    ranks = np.full((3, *theta.shape[1:]), np.nan)
     for k in np.flatnonzero(ranked):
-        found[:, :, k] = np.quantile(
+        ranks[:, :, k] = np.quantile(
             ranks_of_draws(theta[:, :, k]), (0.5, *TAILS), axis=0, method="inverted_cdf"
         )
-    return dict(zip(("rank", "rank_low", "rank_high"), found, strict=True))
+    return dict(zip(("rank", "rank_low", "rank_high"), ranks, strict=True))
 
 
 def _abilities(
@@ -242,8 +242,8 @@ def _own_reliability(
     eta = mean @ slopes.T + posterior.draws("d").mean(0)
     weight = np.asarray(LOGIT.expected_information(jnp.asarray(eta), posterior.trials))
     precision = np.stack([weight @ (slopes * slopes[:, [k]]) for k in range(q.n_abilities)], 1)
-    left = np.linalg.inv(precision + np.eye(q.n_abilities))
-    return 1 - np.einsum("ikk->k", left) / len(mean)
+    covariance = np.linalg.inv(precision + np.eye(q.n_abilities))
+    return 1 - np.einsum("ikk->k", covariance) / len(mean)
 
 
 def _pairs(posterior: Posterior, q: QMatrix, theta: NDArray[np.floating]) -> pd.DataFrame:
@@ -253,12 +253,12 @@ def _pairs(posterior: Posterior, q: QMatrix, theta: NDArray[np.floating]) -> pd.
     for k, other in pairs:
         drawn = np.zeros(1) if correlation is None else correlation[:, k, other]
         difference = theta[:, :, k] - theta[:, :, other]
-        told = difference.mean(0).var()
-        reliability = told / (told + difference.var(0, ddof=1).mean())
+        signal = difference.mean(0).var()
+        reliability = signal / (signal + difference.var(0, ddof=1).mean())
         low, high = np.quantile(drawn, TAILS)
         names = (q.abilities[k], q.abilities[other])
-        apart = reliability >= LEAST_RELIABILITY
-        rows.append((*names, drawn.mean(), low, high, reliability, apart))
+        distinct = reliability >= LEAST_RELIABILITY
+        rows.append((*names, drawn.mean(), low, high, reliability, distinct))
     columns = ["ability", "other", "correlation", "low", "high", "reliability", "told_apart"]
     table = pd.DataFrame(rows, columns=columns)
     return table.astype({"told_apart": bool})

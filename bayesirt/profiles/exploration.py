@@ -109,13 +109,13 @@ class Exploration:
         """Describe the abilities in sentences."""
         table = self.abilities
         chosen = self.record.diagnostics.get("n_abilities")
-        said = []
+        text = []
         if chosen:
-            said = [f"Chosen on held-out answers: {chosen.replace(': ', ', ')}."]
+            text = [f"Chosen on held-out answers: {chosen.replace(': ', ', ')}."]
         if len(table) == 1:
-            return " ".join([*said, "A ranking by one ability shows more: leave out --model mirt."])
+            return " ".join([*text, "A ranking by one ability shows more: leave out --model mirt."])
         shares = zip(table["ability"], table["share"], strict=True)
-        said.append(
+        text.append(
             f"Shares of the variance between subjects: "
             f"{', '.join(f'{name} {share:.0%}' for name, share in shares)}. The first is what most "
             f"items share; each further one contrasts some items with others."
@@ -123,10 +123,10 @@ class Exploration:
         unknown = table.loc[table["standing"] == PRIOR, "ability"]
         if len(unknown):
             verb, it = ("rests", "it") if len(unknown) == 1 else ("rest", "them")
-            said.append(
+            text.append(
                 f"{', '.join(unknown).capitalize()} {verb} on the prior: do not interpret {it}."
             )
-        return " ".join(said)
+        return " ".join(text)
 
 
 def explore_responses(
@@ -159,7 +159,7 @@ def explore_responses(
     with timed(seconds, "point estimate"), fits_shown(progress):
         point = fit_point(responses, model=model)
     data = facts_of(responses, source, reading)
-    told: dict[str, Any] = {"progress": progress, "announce": announce, "checkpoint": checkpoint}
+    watch: dict[str, Any] = {"progress": progress, "announce": announce, "checkpoint": checkpoint}
     with timed(seconds, "posterior"):
         posterior = sample_posterior(
             responses,
@@ -167,7 +167,7 @@ def explore_responses(
             model=model,
             engine=settings.engine,
             init=point,
-            options=replace(settings.run_options, budget=settings.budget, **told),
+            options=replace(settings.run_options, budget=settings.budget, **watch),
         ).with_attrs(seed=settings.seed, input_sha256=data.sha256)
     diagnostics = diagnostics_of(point, posterior) | chosen
     with timed(seconds, "ranking"):
@@ -192,13 +192,13 @@ def _with_number(
 ) -> tuple[ExplorationSettings, dict[str, str]]:
     """Return settings with the chosen number of abilities, and the reason for it."""
     most = min(responses.n_items, responses.n_subjects) - 1
-    found = choose_dimension(
+    choice = choose_dimension(
         responses,
         key=jax.random.fold_in(key, 1),
         candidates=[n for n in CANDIDATES if n <= max(most, 1)],
         progress=progress,
     )
-    return replace(settings, n_abilities=found.n_abilities), {"n_abilities": found.to_text()}
+    return replace(settings, n_abilities=choice.n_abilities), {"n_abilities": choice.to_text()}
 
 
 def expected_scores(posterior: Posterior, of: str = "theta") -> NDArray[np.float64]:
@@ -272,8 +272,8 @@ def _levels(posterior: Posterior) -> pd.DataFrame:
 def _abilities(posterior: Posterior) -> pd.DataFrame:
     """Summarise each ability; for θ ~ N(0, I), a² is an item's share of the variance."""
     theta, a = posterior.draws("theta"), posterior.draws("a")
-    known = theta.mean(0).var(0)
-    reliability = known / (known + theta.var(0, ddof=1).mean(0))
+    signal = theta.mean(0).var(0)
+    reliability = signal / (signal + theta.var(0, ddof=1).mean(0))
     squares = (a**2).sum(1)
     ends = np.quantile(a, TAILS, axis=0)
     return pd.DataFrame(

@@ -127,8 +127,8 @@ def predict_items(
     names = ("theta", "mu_a", "sigma_a", "mu_d", "sigma_d", "beta")
     draws = {name: jnp.asarray(posterior.draws(name)[::thin]) for name in names}
     draws["mu_b"] = jnp.asarray(lean_of(posterior)[::thin])
-    found = _predict(draws, jnp.asarray(needs), key, neutral=new_items == "neutral")
-    probability, low, high, scores = (np.asarray(x) for x in found)
+    predictions = _predict(draws, jnp.asarray(needs), key, neutral=new_items == "neutral")
+    probability, low, high, scores = (np.asarray(x) for x in predictions)
     bounds = np.quantile(scores, TAILS, axis=0)
     table = pd.DataFrame(
         {
@@ -178,20 +178,20 @@ def _predict(
     tails = jnp.asarray(TAILS)
 
     def one_item(scores: Array, item: tuple[Array, Array]) -> tuple[Array, tuple[Array, ...]]:
-        own, (of_slopes, of_level, of_answers) = item
+        indicators, (of_slopes, of_level, of_answers) = item
         if neutral:
             slopes, level = jnp.ones((n_draws, n_abilities)), jnp.zeros(n_draws)
         else:
             z = jax.random.normal(of_slopes, (n_draws, n_abilities))
             slopes = jnp.exp(draws["mu_a"][:, None] + draws["sigma_a"][:, None] * z)
-            level = draws["mu_d"] + (draws["beta"] - draws["mu_b"] * slopes) @ own
+            level = draws["mu_d"] + (draws["beta"] - draws["mu_b"] * slopes) @ indicators
             level += draws["sigma_d"] * jax.random.normal(of_level, (n_draws,))
-        eta = jnp.einsum("sik,sk->si", draws["theta"], slopes * own) + level[:, None]
+        eta = jnp.einsum("sik,sk->si", draws["theta"], slopes * indicators) + level[:, None]
         p = LOGIT.probability(eta)
         right = jax.random.uniform(of_answers, p.shape) < p
         return scores + right, (p.mean(0), *jnp.quantile(p, tails, axis=0))
 
     start = jnp.zeros((n_draws, n_subjects))
-    own = needs.astype(draws["theta"].dtype)
-    scores, (p, low, high) = jax.lax.scan(one_item, start, (own, keys))
+    indicators = needs.astype(draws["theta"].dtype)
+    scores, (p, low, high) = jax.lax.scan(one_item, start, (indicators, keys))
     return p.T, low.T, high.T, scores / len(needs)

@@ -49,10 +49,10 @@ def load_profiles(folder: Path) -> ProfileRun:
         posterior = Posterior.load(folder / "posterior.nc")
         point = PointEstimate.load(folder / "point.nc")
         q = read_q_matrix(folder / Q_MATRIX)
-        own, new = split_rows(q, posterior.items)
-        profiles = profile_abilities(posterior, own)
+        seen_q, new = split_rows(q, posterior.items)
+        profiles = profile_abilities(posterior, seen_q)
         predictions = predicted(posterior, new, record.settings.seed)
-        return ProfileRun(q, point, posterior, profiles, predictions, notes_on(q, own), record)
+        return ProfileRun(q, point, posterior, profiles, predictions, notes_on(q, seen_q), record)
     except (OSError, KeyError, TypeError, ValueError) as error:
         reason = one_line(str(error), 120)
         raise ResponseError(

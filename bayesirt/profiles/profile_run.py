@@ -84,18 +84,18 @@ def profile_responses(
     `bayesirt.ranking.run.rank_responses`.
     """
     refuse_disconnected(responses)
-    own, new = split_rows(q, responses.items)
+    seen_q, new = split_rows(q, responses.items)
     settings = settings or ProfileSettings()
     structure = settings.structure
     if structure == "auto":
-        structure = default_structure(own.n_abilities)
+        structure = default_structure(seen_q.n_abilities)
         settings = replace(settings, structure=structure)
-    model, key = QMirt.of(own, structure), jax.random.key(settings.seed)
+    model, key = QMirt.of(seen_q, structure), jax.random.key(settings.seed)
     seconds: dict[str, float] = {}
     with timed(seconds, "point estimate"), fits_shown(progress):
         point = fit_point(responses, model=model)
     data = facts_of(responses, source, reading)
-    told: dict[str, Any] = {"progress": progress, "announce": announce, "checkpoint": checkpoint}
+    watch: dict[str, Any] = {"progress": progress, "announce": announce, "checkpoint": checkpoint}
     with timed(seconds, "posterior"):
         posterior = sample_posterior(
             responses,
@@ -103,14 +103,14 @@ def profile_responses(
             model=model,
             engine=settings.engine,
             init=point,
-            options=replace(settings.run_options, budget=settings.budget, **told),
+            options=replace(settings.run_options, budget=settings.budget, **watch),
         ).with_attrs(seed=settings.seed, input_sha256=data.sha256)
     with timed(seconds, "profiles"):
-        profiles = profile_abilities(posterior, own)
+        profiles = profile_abilities(posterior, seen_q)
         predictions = predicted(posterior, new, settings.seed)
     diagnostics = diagnostics_of(point, posterior)
     record = Record(settings, data, versions(), seconds, diagnostics)
-    return ProfileRun(q, point, posterior, profiles, predictions, notes_on(q, own), record)
+    return ProfileRun(q, point, posterior, profiles, predictions, notes_on(q, seen_q), record)
 
 
 def predicted(posterior: Posterior, new: QMatrix | None, seed: int) -> ItemPredictions | None:
@@ -121,12 +121,12 @@ def predicted(posterior: Posterior, new: QMatrix | None, seed: int) -> ItemPredi
 
 def split_rows(q: QMatrix, items: Sequence[str]) -> tuple[QMatrix, QMatrix | None]:
     """Return the rows of items with responses, and those of items that can be predicted."""
-    own = q.for_items(items, drop_unneeded=True)
-    known = np.isin(q.abilities, own.abilities)
-    new = ~np.isin(q.items, own.items) & ~q.needs[:, ~known].any(1)
+    seen_q = q.for_items(items, drop_unneeded=True)
+    known = np.isin(q.abilities, seen_q.abilities)
+    new = ~np.isin(q.items, seen_q.items) & ~q.needs[:, ~known].any(1)
     if not new.any():
-        return own, None
-    return own, q.for_items([q.items[j] for j in np.flatnonzero(new)], drop_unneeded=True)
+        return seen_q, None
+    return seen_q, q.for_items([q.items[j] for j in np.flatnonzero(new)], drop_unneeded=True)
 
 
 def notes_on(q: QMatrix, own: QMatrix) -> tuple[str, ...]:

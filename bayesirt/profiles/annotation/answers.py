@@ -43,7 +43,7 @@ def value_of(answer: str, key: str) -> Mapping[str, Any]:
         raise BadAnswer(f"the answer is longer than {_LONGEST_ANSWER:,} characters")
     if "{" not in answer:
         raise BadAnswer("the answer holds no JSON object")
-    meant = [found for found in _objects(answer) if key in found]
+    meant = [mapping for mapping in _objects(answer) if key in mapping]
     if not meant:
         raise BadAnswer(f'the answer holds no whole and valid JSON object with the key "{key}"')
     if len(meant) > 1:
@@ -108,8 +108,8 @@ def _objects(answer: str) -> Iterator[_Object]:
     start = _BEGINNING.search(answer)
     while start:
         try:
-            found, end = _DECODER.raw_decode(answer, start.start())
-            yield found
+            value, end = _DECODER.raw_decode(answer, start.start())
+            yield value
         except ValueError:
             end = start.start() + 1
         except RecursionError:

@@ -34,16 +34,16 @@ def inquire(
     inquiry: Inquiry, texts: Mapping[str, str], journal: Journal, *, batch_size: int, retries: int
 ) -> Findings:
     """Ask about all items, a batch at a time."""
-    items, found = list(texts), Findings()
+    items, findings = list(texts), Findings()
     with progress_bar(inquiry.title) as show:
         for start in range(0, len(items), batch_size):
             batch = items[start : start + batch_size]
             lists, faults = _ask_batch(inquiry, {k: texts[k] for k in batch}, journal, retries)
-            found.lists |= {item: lists[item] for item in batch if item in lists}
-            found.faults |= faults
+            findings.lists |= {item: lists[item] for item in batch if item in lists}
+            findings.faults |= faults
             if show is not None:
                 show(start + len(batch), len(items))
-    return found
+    return findings
 
 
 def ask_again(journal: Journal, question: Question, attempt: int, reason: str) -> str:

@@ -148,8 +148,8 @@ def _names_in(cell: str, abilities: Mapping[str, str], where: str) -> set[str]:
         raise ResponseError(
             f"{where} is empty; write ok if the abilities are right, or else list the right ones"
         )
-    found = [_look_up(text, abilities) for text in (unescaped(cell), cell)]
-    names = next((names for names in found if None not in names), None)
+    readings = [_look_up(text, abilities) for text in (unescaped(cell), cell)]
+    names = next((names for names in readings if None not in names), None)
     if names is None:
         raise ResponseError(
             f"{where} holds {one_line(cell, 80)!r}, which is not a list of known abilities; write "

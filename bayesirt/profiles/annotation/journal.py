@@ -39,8 +39,8 @@ class Journal:
         return answer
 
     def _key(self, question: Question) -> str:
-        asked = json.dumps([self._llm, question.system, question.user])
-        return hashlib.sha256(asked.encode()).hexdigest()
+        text = json.dumps([self._llm, question.system, question.user])
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def _asked(self, question: Question) -> str:
         try:
@@ -70,15 +70,15 @@ def _open(path: Path) -> dict[str, str]:
         raise ResponseError(f"{shown} is a folder; name a file for the answers")
     path.parent.mkdir(parents=True, exist_ok=True)
     data = path.read_bytes() if path.exists() else b""
-    whole = data.rfind(b"\n") + 1
-    header, *lines = data[:whole].splitlines() or [b""]
-    unfinished = not whole and _HEADER.startswith(data)
+    end = data.rfind(b"\n") + 1
+    header, *lines = data[:end].splitlines() or [b""]
+    unfinished = not end and _HEADER.startswith(data)
     if not unfinished and header != _HEADER:
         raise ResponseError(f"{shown} holds no answers of an LLM; name another file")
     answers = dict(_record(line, number, shown) for number, line in enumerate(lines, 2))
-    if whole < len(data):
-        os.truncate(path, whole)
-    if not whole:
+    if end < len(data):
+        os.truncate(path, end)
+    if not end:
         _append(path, _HEADER)
     return answers
 

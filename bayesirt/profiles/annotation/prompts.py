@@ -63,11 +63,11 @@ class Question(NamedTuple):
 
     def again(self, attempt: int, reason: str) -> "Question":
         """Return the question with what was wrong with the previous answer."""
-        said = (
+        note = (
             f"This is attempt {attempt}. The answer before could not be used:\n{reason}\n"
             f"Answer anew and in full, in the form asked for."
         )
-        return Question(self.system, f"{self.user}\n\n{said}")
+        return Question(self.system, f"{self.user}\n\n{note}")
 
 
 def ask_for_pool(texts: Mapping[str, str], guidance: str) -> Question:

@@ -48,6 +48,6 @@ def taxonomy(domain: str) -> dict[str, str]:
             f"there is no taxonomy of {one_line(str(domain))!r}; name one of "
             f"{', '.join(DOMAINS)}, or pass your own abilities"
         )
-    here = files("bayesirt.profiles.annotation").joinpath("taxonomies")
-    content: dict[str, str] = json.loads(here.joinpath(f"{domain}.json").read_text("utf-8"))
+    folder = files("bayesirt.profiles.annotation").joinpath("taxonomies")
+    content: dict[str, str] = json.loads(folder.joinpath(f"{domain}.json").read_text("utf-8"))
     return content

@@ -205,21 +205,21 @@ def _map_items(
         partial(ask_for_mapping, abilities=abilities, guidance=manner.guidance),
         partial(parse_lists, known=abilities.keys()),
     )
-    found = inquire(mapping, texts, journal, batch_size=manner.batch_size, retries=manner.retries)
-    place = {name: k for k, name in enumerate(abilities)}
-    lists = {item: tuple(sorted(row, key=place.__getitem__)) for item, row in found.lists.items()}
-    return Findings(lists, found.faults)
+    answers = inquire(mapping, texts, journal, batch_size=manner.batch_size, retries=manner.retries)
+    order = {name: k for k, name in enumerate(abilities)}
+    lists = {item: tuple(sorted(row, key=order.__getitem__)) for item, row in answers.lists.items()}
+    return Findings(lists, answers.faults)
 
 
 def _check_texts(texts: Mapping[str, str], kind: str) -> None:
     """Refuse anything that does not map names to texts."""
-    what = {"item": "text", "ability": "definition"}[kind]
+    noun = {"item": "text", "ability": "definition"}[kind]
     if not (isinstance(texts, Mapping) and texts):
-        raise ResponseError(f"pass a mapping from each {kind}'s name to its {what}, at least one")
+        raise ResponseError(f"pass a mapping from each {kind}'s name to its {noun}, at least one")
     for name, text in texts.items():
         if not (isinstance(name, str) and isinstance(text, str)):
             raise ResponseError(
-                f"{kind} {one_line(str(name))!r} needs a name and a {what} that are text, got "
+                f"{kind} {one_line(str(name))!r} needs a name and a {noun} that are text, got "
                 f"{type(name).__name__} and {type(text).__name__}"
             )
     check_names(list(texts), kind)
