@@ -88,13 +88,13 @@ def _alarm(row: pd.Series) -> Alarm:
     return Alarm("anchor", row["benchmark"], row["item"], text)
 
 
-def _table(groups: AnchorGroups, found: "_Comparison") -> pd.DataFrame:
+def _table(groups: AnchorGroups, comparison: "_Comparison") -> pd.DataFrame:
     total, right = groups.recent.trials.sum(0), groups.recent.successes.sum(0)
     seen = total > 0
     with np.errstate(invalid="ignore"):
-        observed, expected, sd = right / total, found.mean / total, found.sd / total
+        observed, expected, sd = right / total, comparison.mean / total, comparison.sd / total
     drift, wide = observed - expected, norm.ppf(TAILS[1]) * sd
-    both = np.where(seen, np.stack([found.better, found.worse]), np.nan)
+    both = np.where(seen, np.stack([comparison.better, comparison.worse]), np.nan)
     p = np.fmin(*holm(both))
     table = pd.DataFrame(
         {

@@ -170,7 +170,7 @@ def _read_wide(
     name: str,
     items: Sequence[str],
     duplicates: str,
-    what: float | Scale | None,
+    scale: float | Scale | None,
 ) -> dict[str, Answers]:
     corner = plain_name(frame.columns[0])
     if corner not in (*SUBJECT_NAMES, *ITEM_NAMES):
@@ -190,7 +190,7 @@ def _read_wide(
     )
     empty = pd.isna(values) | np.isin(values.astype(str), ("", "NA"))
     answers = _collect(
-        cells[~empty].reset_index(drop=True), {c: c for c in cells}, items, duplicates, what
+        cells[~empty].reset_index(drop=True), {c: c for c in cells}, items, duplicates, scale
     )
     return {subject: answers.get(subject, Answers.none()) for subject in cells["subject"].unique()}
 
@@ -200,7 +200,7 @@ def _collect(
     roles: Mapping[str, str],
     items: Sequence[str],
     duplicates: str,
-    what: float | Scale | None,
+    scale: float | Scale | None,
 ) -> dict[str, Answers]:
     """Check the rows of a long table, and collect the answers of each subject.
 
@@ -213,10 +213,10 @@ def _collect(
     where = where_of(subjects, items, subject, item)
     trials = frame[roles["trials"]] if "trials" in roles else None
     scores, name = frame[roles["score"]], roles["score"]
-    if isinstance(what, Scale):
-        y, n = read_on_scale(scores, name, where, what)
+    if isinstance(scale, Scale):
+        y, n = read_on_scale(scores, name, where, scale)
     else:
-        y, n = count_successes(scores, trials, name, what, where)
+        y, n = count_successes(scores, trials, name, scale, where)
     x = np.full(len(frame), np.nan)
     if "latency" in roles:
         x = parse_latency(frame[roles["latency"]], roles["latency"], where)

@@ -71,7 +71,7 @@ def clean_scores(scores: pd.DataFrame) -> pd.DataFrame:
     return to_arrow(table, "scores").to_pandas()
 
 
-def to_arrow(frame: pd.DataFrame, what: str) -> pa.Table:
+def to_arrow(frame: pd.DataFrame, content: str) -> pa.Table:
     """Convert a table to Arrow, and refuse columns of mixed or unsupported types."""
     columns = {}
     for name, values in frame.items():
@@ -83,8 +83,8 @@ def to_arrow(frame: pd.DataFrame, what: str) -> pa.Table:
             column = column.dictionary_decode()
         if column is None or not any(is_kept(column.type) for is_kept in _KEPT):
             raise ResponseError(
-                f"the column `{one_line(str(name))}` of the {what} cannot be stored; it must hold "
-                f"only numbers, only text or only booleans"
+                f"the column `{one_line(str(name))}` of the {content} cannot be stored; it must "
+                f"hold only numbers, only text or only booleans"
             )
         columns[name] = column
     return pa.table(columns)

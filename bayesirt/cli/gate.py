@@ -134,19 +134,19 @@ def gate(
     raise typer.Exit(_exit_code(gates, undecided, cheaper))
 
 
-def _write(found: "list[Gate]", report: Path | None, junit: Path | None) -> None:
+def _write(gates: "list[Gate]", report: Path | None, junit: Path | None) -> None:
     from bayesirt.data.whole_file import write_whole
     from bayesirt.report.gate_html import render_gate_report
     from bayesirt.report.gate_junit import gate_as_junit
 
     if report is not None:
-        write_whole(report, render_gate_report(found).encode())
+        write_whole(report, render_gate_report(gates).encode())
     if junit is not None:
-        write_whole(junit, gate_as_junit(found))
+        write_whole(junit, gate_as_junit(gates))
 
 
-def _print_json(found: "list[Gate]") -> None:
-    records = [one.as_dict() | {"text": one.to_text()} for one in found]
+def _print_json(gates: "list[Gate]") -> None:
+    records = [one.as_dict() | {"text": one.to_text()} for one in gates]
     print_json(records[0] if len(records) == 1 else records)
 
 
@@ -199,22 +199,22 @@ def _history(folder: Path, seed: int) -> "Posterior | Through":
     return posterior
 
 
-def _look(found: "Gate", state: Path) -> "Gate":
+def _look(gate: "Gate", state: Path) -> "Gate":
     """Bet on the answers that are new since the last look, and save the evidence."""
     from dataclasses import replace
 
     from bayesirt.ranking.sequential_evidence import load_evidence, look_again
 
-    before = load_evidence(state, found.baseline, found.candidate, found.margin, found.sure)
-    evidence = look_again(before, found.pairs)
+    before = load_evidence(state, gate.baseline, gate.candidate, gate.margin, gate.sure)
+    evidence = look_again(before, gate.pairs)
     evidence.save(state)
-    return replace(found, evidence=evidence)
+    return replace(gate, evidence=evidence)
 
 
-def _exit_code(found: "list[Gate]", undecided: IfUndecided, cheaper: bool) -> int:
+def _exit_code(gates: "list[Gate]", undecided: IfUndecided, cheaper: bool) -> int:
     """Return the code of the worst verdict."""
-    if any(one.passes is False for one in found):
+    if any(one.passes is False for one in gates):
         return REGRESSION
-    if any(one.passes is None for one in found):
+    if any(one.passes is None for one in gates):
         return {"pass": PASSES, "fail": REGRESSION, "report": UNDECIDED}[undecided.value]
-    return REGRESSION if cheaper and not all(one.cheaper for one in found) else PASSES
+    return REGRESSION if cheaper and not all(one.cheaper for one in gates) else PASSES

@@ -312,9 +312,9 @@ CheckpointFolder = Annotated[
 ]
 
 
-def print_json(told: Any, **how: Any) -> None:
+def print_json(value: Any, **how: Any) -> None:
     """Print an object as JSON."""
-    typer.echo(json.dumps(told, indent=2, **how))
+    typer.echo(json.dumps(value, indent=2, **how))
 
 
 def prepare_jax(chains: int) -> None:

@@ -229,7 +229,7 @@ def _earlier_run(
 
 
 def _updated(
-    earlier: "Run", responses: "Responses", settings: "Settings", told: dict[str, Any]
+    earlier: "Run", responses: "Responses", settings: "Settings", arguments: dict[str, Any]
 ) -> "Run":
     """Print what has changed, and continue from the earlier run if anything has."""
     from bayesirt.ranking.new_responses import changes_since
@@ -239,18 +239,18 @@ def _updated(
     was = earlier.record.settings
     settings = replace(settings, priors=was.priors, model=was.model)
     changes = changes_since(earlier.posterior, responses)
-    if told["progress"]:
+    if arguments["progress"]:
         typer.echo(changes.to_text(), err=True)
-    if still_stands(earlier, responses, settings, changes, sha256_of(told["source"])):
+    if still_stands(earlier, responses, settings, changes, sha256_of(arguments["source"])):
         return earlier
-    return update_run(earlier, responses, settings, changes, **told)
+    return update_run(earlier, responses, settings, changes, **arguments)
 
 
 def _runs(
     earlier: "Run | None",
     responses: "Responses",
     settings: "Settings",
-    told: dict[str, Any],
+    arguments: dict[str, Any],
     per_component: bool,
     topics: str | None,
 ) -> dict[str, "Run"]:
@@ -259,18 +259,18 @@ def _runs(
     from bayesirt.ranking.run import rank_responses
 
     if per_component:
-        return _rank_groups(responses, settings, told)
+        return _rank_groups(responses, settings, arguments)
     if earlier is not None:
-        run = _updated(earlier, responses, settings, told)
+        run = _updated(earlier, responses, settings, arguments)
     else:
-        run = rank_responses(responses, settings, **told)
+        run = rank_responses(responses, settings, **arguments)
     if topics:
-        run = with_topics(run, responses, topics, announce=told["announce"])
+        run = with_topics(run, responses, topics, announce=arguments["announce"])
     return {"": run}
 
 
 def _rank_groups(
-    responses: "Responses", settings: "Settings", told: dict[str, Any]
+    responses: "Responses", settings: "Settings", arguments: dict[str, Any]
 ) -> dict[str, "Run"]:
     """Rank each connected group of subjects and items separately."""
     from bayesirt.ranking.run import rank_responses
@@ -284,14 +284,14 @@ def _rank_groups(
     left_out = len(components) - len(groups)
     if not groups:
         raise ResponseError("no group has two subjects and two items; nothing can be ranked")
-    if left_out and told["progress"]:
+    if left_out and arguments["progress"]:
         typer.echo(f"{left_out} groups are too small to rank and are left out", err=True)
-    checkpoint = told["checkpoint"]
+    checkpoint = arguments["checkpoint"]
     runs = {
         name: rank_responses(
             group,
-            _explained_within(group, settings, told["reading"]),
-            **told | {"checkpoint": checkpoint and checkpoint / name},
+            _explained_within(group, settings, arguments["reading"]),
+            **arguments | {"checkpoint": checkpoint and checkpoint / name},
         )
         for name, group in groups.items()
     }

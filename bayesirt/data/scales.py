@@ -202,18 +202,18 @@ class Column(NamedTuple):
     where: Callable[[int], str]  # Returns the location of a row in words.
 
 
-def scored(column: Column, told: Scale | None) -> tuple[NDArray[np.int64], Scale] | None:
+def scored(column: Column, requested: Scale | None) -> tuple[NDArray[np.int64], Scale] | None:
     """Return successes of each score and their scale, or None if scores are right or wrong.
 
-    `told` is the scale that was asked for, if any.
+    `requested` is the scale that the user asked for, if any.
     """
     numbers = column.numbers
-    if numbers is not None and told is not None and told.fine:
-        of_kind = _continuous if told.kind == "continuous" else _unbounded
-        return of_kind(numbers, told, column.name)
-    if numbers is None or (told is not None and told.labels):
-        return _labelled(column, told)
-    if told is not None or _look_graded(numbers):
+    if numbers is not None and requested is not None and requested.fine:
+        of_kind = _continuous if requested.kind == "continuous" else _unbounded
+        return of_kind(numbers, requested, column.name)
+    if numbers is None or (requested is not None and requested.labels):
+        return _labelled(column, requested)
+    if requested is not None or _look_graded(numbers):
         return _graded(numbers, column)
     if look_continuous(numbers):
         return _continuous(numbers, Scale("continuous"), column.name)
@@ -261,15 +261,17 @@ def _graded(numbers: NDArray[np.float64], column: Column) -> tuple[NDArray[np.in
     return (numbers - lowest).astype(np.int64), Scale("graded", labels)
 
 
-def _labelled(column: Column, told: Scale | None) -> tuple[NDArray[np.int64], Scale] | None:
+def _labelled(column: Column, requested: Scale | None) -> tuple[NDArray[np.int64], Scale] | None:
     """Return the position of each label in the order of grades, and the scale."""
-    if told is None and len(column.distinct) > MOST_GRADES:
+    if requested is None and len(column.distinct) > MOST_GRADES:
         return None
     texts = [str(value).strip() for value in column.distinct]
     seen = [text.casefold().removesuffix(".0") for text in texts]
-    order = told.labels if told is not None and told.labels else _known_order({*seen})
+    order = (
+        requested.labels if requested is not None and requested.labels else _known_order({*seen})
+    )
     if order is None:
-        if told is None and not all(any(map(str.isalpha, text)) for text in texts):
+        if requested is None and not all(any(map(str.isalpha, text)) for text in texts):
             return None
         named = ", ".join(one_line(text, 20) for text in texts[:5])
         raise ResponseError(

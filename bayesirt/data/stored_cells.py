@@ -87,5 +87,5 @@ def load_block(
     return SparseCells(*shape, CellList(*np.load(_path(folder, k, "positions")), *counts))
 
 
-def _path(folder: Path, k: int, what: str) -> Path:
-    return folder / f"{what}_{k}.npy"
+def _path(folder: Path, k: int, name: str) -> Path:
+    return folder / f"{name}_{k}.npy"

@@ -15,13 +15,13 @@ _MARGIN = 1 << 20
 
 
 @contextmanager
-def saying_why(path: Path, what: str = "") -> Iterator[None]:
+def saying_why(path: Path, prefix: str = "") -> Iterator[None]:
     """Turn an error of the system on writing into a sentence."""
     try:
         yield
     except OSError as error:
         reason = one_line(error.strerror or str(error), 200)
-        shown = f"{what}{one_line(str(path), 400)}"
+        shown = f"{prefix}{one_line(str(path), 400)}"
         raise ResponseError(f"{shown} cannot be written: {reason}") from error
 
 

@@ -129,10 +129,10 @@ def split_rows(q: QMatrix, items: Sequence[str]) -> tuple[QMatrix, QMatrix | Non
     return seen_q, q.for_items([q.items[j] for j in np.flatnonzero(new)], drop_unneeded=True)
 
 
-def notes_on(q: QMatrix, own: QMatrix) -> tuple[str, ...]:
+def notes_on(q: QMatrix, used: QMatrix) -> tuple[str, ...]:
     """Return what was left out of a Q-matrix, and which abilities cannot be distinguished."""
-    unknown = ~np.isin(q.abilities, own.abilities)
-    findings = replace(own, n_left_out=0).findings()
+    unknown = ~np.isin(q.abilities, used.abilities)
+    findings = replace(used, n_left_out=0).findings()
     if not unknown.any():
         return tuple(findings)
     names = [repr(one_line(q.abilities[k], 30)) for k in np.flatnonzero(unknown)]

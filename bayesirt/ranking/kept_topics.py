@@ -59,17 +59,17 @@ def load_topics(path: Path) -> TopicRankings:
     )
 
 
-def _ranking_of(k: int, arrays: _Arrays, told: Mapping[str, Any]) -> Ranking:
+def _ranking_of(k: int, arrays: _Arrays, record: Mapping[str, Any]) -> Ranking:
     summary = _table_of(str(k), arrays)
     names = summary["subject"].to_numpy()
     return Ranking(
         summary,
         pd.DataFrame(arrays[f"{_PAIRS}/{k}"], index=names, columns=names),
         arrays[f"{_RANKS}/{k}"],
-        AverageCheck(**told["average"]),
-        tuple(told["warnings"]),
-        told["sound"],
-        answers=stored_scale(told["answers"]),
+        AverageCheck(**record["average"]),
+        tuple(record["warnings"]),
+        record["sound"],
+        answers=stored_scale(record["answers"]),
     )
 
 

@@ -112,7 +112,7 @@ def _clusters_table(rows: pd.DataFrame) -> PlainTable:
     return table
 
 
-def print_horizons(found: Horizons, ranking: Ranking) -> None:
+def print_horizons(horizons: Horizons, ranking: Ranking) -> None:
     """Print each subject's time horizons, and how much task length explains."""
     from bayesirt.ranking.horizon import in_time
 
@@ -122,28 +122,28 @@ def print_horizons(found: Horizons, ranking: Ranking) -> None:
         "subject", "50%", "90%", "80%", "90%", "80% of all tasks", "90%",
         drop=("80% of all tasks 90%", "80% 90%", "80% of all tasks", "50% 90%"),
     )  # fmt: skip
-    for row in found.summary.head(MOST_ROWS).itertuples():
+    for row in horizons.summary.head(MOST_ROWS).itertuples():
         cells = []
         for name in ("horizon_50", "horizon_80", "marginal_80"):
             low, high = (in_time(getattr(row, f"{name}_{end}")) for end in ("low", "high"))
             cells += [in_time(getattr(row, name)), f"{low} to {high}"]
         table.add_row(str(row.subject), *cells)
     console.print(table)
-    say_more(console, found.summary)
-    console.print(Text(found.to_text()))
+    say_more(console, horizons.summary)
+    console.print(Text(horizons.to_text()))
 
 
-def print_kept(found: KeptItems, ranking: Ranking) -> None:
+def print_kept(kept_items: KeptItems, ranking: Ranking) -> None:
     """Print which items to keep, and what is lost."""
     console = new_console()
     say_first(console, ranking.warnings, sound=ranking.sound)
     table = new_table("", "item", "sd of abilities", "pairs told apart", drop=("sd of abilities",))
-    for k, row in enumerate(found.summary.head(min(found.n, MOST_ROWS)).itertuples(), 1):
+    for k, row in enumerate(kept_items.summary.head(min(kept_items.n, MOST_ROWS)).itertuples(), 1):
         table.add_row(str(k), str(row.item), f"{row.sd:.2f}", f"{row.pairs:.0%}")
     console.print(table)
-    if found.n > MOST_ROWS:
-        console.print(f"... and {found.n - MOST_ROWS:,} more; --out writes them all")
-    console.print(Text(found.to_text()))
+    if kept_items.n > MOST_ROWS:
+        console.print(f"... and {kept_items.n - MOST_ROWS:,} more; --out writes them all")
+    console.print(Text(kept_items.to_text()))
 
 
 def print_separation(

@@ -285,13 +285,15 @@ def split_items(
     return np.sort(order[n_test:]), np.sort(order[:n_test])
 
 
-def measure(found: dict[str, Floats], division: Division) -> dict[str, dict[str, float]]:
+def measure(predictions: dict[str, Floats], division: Division) -> dict[str, dict[str, float]]:
     """Return the performance of each predictor within subjects, by `MEASURED`."""
     successes, trials = division.successes, division.trials
     if not trials.sum():
         nothing = dict.fromkeys(MEASURED, float("nan")) | {"new_items": 0.0}
-        return dict.fromkeys(found, nothing)
-    aucs = pd.DataFrame({name: subject_aucs(p, successes, trials) for name, p in found.items()})
+        return dict.fromkeys(predictions, nothing)
+    aucs = pd.DataFrame(
+        {name: subject_aucs(p, successes, trials) for name, p in predictions.items()}
+    )
     aucs = aucs.dropna()
     return {
         name: {
@@ -303,7 +305,7 @@ def measure(found: dict[str, Floats], division: Division) -> dict[str, dict[str,
             "log_score": float("nan") if name in NO_CHANCES else log_score(p, successes, trials),
             "new_items": float(trials.shape[1]),
         }
-        for name, p in found.items()
+        for name, p in predictions.items()
     }
 
 

@@ -326,9 +326,9 @@ def measure_review(suite: Suite, posterior: Posterior) -> Row:
     return row
 
 
-def relative_error(true: Floats, found: Floats) -> float:
+def relative_error(true: Floats, estimate: Floats) -> float:
     """Return ‖X - X̂‖² / ‖X‖², squared as Qu et al. (2026), A.6, prints it."""
-    return float(((true - found) ** 2).sum() / (true**2).sum())
+    return float(((true - estimate) ** 2).sum() / (true**2).sum())
 
 
 def hellinger(one: Floats, other: Floats) -> float:

@@ -270,11 +270,11 @@ def _item_fit(name: str, responses: Responses, subjects: Index, items: Index) ->
     return estimates
 
 
-def distances(found: dict[str, Floats], whole: dict[str, Floats]) -> dict[str, float]:
+def distances(estimates: dict[str, Floats], reference: dict[str, Floats]) -> dict[str, float]:
     """Return distances of items from the full fit: root mean square and median."""
     row = {}
     for name in ("a", "d"):
-        difference = found[name] - whole[name]
+        difference = estimates[name] - reference[name]
         row[f"distance_{name}"] = float(np.sqrt(np.nanmean(difference**2)))
         row[f"typical_{name}"] = float(np.nanmedian(np.abs(difference)))
     return row

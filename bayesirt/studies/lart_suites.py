@@ -136,9 +136,9 @@ def measure_posterior(suite: Simulation, posterior: Posterior, seconds: float) -
     return row | _of_interval(suite.parameters["theta"], low, high, "posterior")
 
 
-def rmse(true: NDArray[np.floating], found: NDArray[np.floating]) -> float:
+def rmse(true: NDArray[np.floating], estimate: NDArray[np.floating]) -> float:
     """Return √ mean (found - true)²."""
-    return float(np.sqrt(np.mean((found - true) ** 2)))
+    return float(np.sqrt(np.mean((estimate - true) ** 2)))
 
 
 def _of_interval(theta: NDArray[np.floating], low: Any, high: Any, kind: str) -> Row:

@@ -110,8 +110,8 @@ class PortableKey(NamedTuple):
         return np.random.default_rng([*self.words, *map(_as_number, what)])
 
 
-def _as_number(what: int | str) -> int:
-    return zlib.crc32(what.encode()) if isinstance(what, str) else what
+def _as_number(key: int | str) -> int:
+    return zlib.crc32(key.encode()) if isinstance(key, str) else key
 
 
 class Task(NamedTuple):

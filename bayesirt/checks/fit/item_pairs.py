@@ -176,11 +176,11 @@ def _bin(z: NDArray[np.float64]) -> NDArray[np.intp]:
 
 
 def _table(
-    posterior: Posterior, found: "_Pairs", scale: float, counts: Counts, draws: Draw
+    posterior: Posterior, pairs: "_Pairs", scale: float, counts: Counts, draws: Draw
 ) -> pd.DataFrame:
-    """Return the pairs, largest |z| first, indexed by their places in `found`."""
-    order = np.argsort(-np.abs(found.z), kind="stable")
-    one, other, z = found.first[order], found.second[order], scale * found.z[order]
+    """Return the pairs, largest |z| first, indexed by their places in `pairs`."""
+    order = np.argsort(-np.abs(pairs.z), kind="stable")
+    one, other, z = pairs.first[order], pairs.second[order], scale * pairs.z[order]
     both = (posterior.trials[:, one] > 0) & (posterior.trials[:, other] > 0)
     common = np.count_nonzero(both, 0)
     names = np.asarray(posterior.items, object)
@@ -279,24 +279,24 @@ def _copied(block: tuple[Array, Array]) -> tuple[NDArray[np.float64], NDArray[np
 
 
 def _joined(
-    found: _Pairs, z: NDArray[np.float64], variance: NDArray[np.float64], k: int, m: int
+    pairs: _Pairs, z: NDArray[np.float64], variance: NDArray[np.float64], k: int, m: int
 ) -> _Pairs:
     """Return the pairs with the largest |z| among those found before and a block's."""
     if k == m:
         z[np.tril_indices(len(z))] = np.nan
     row, column = np.nonzero(np.isfinite(z))
     values = z[row, column]
-    bins = found.bins + np.bincount(_bin(values), minlength=len(found.bins))
+    bins = pairs.bins + np.bincount(_bin(values), minlength=len(pairs.bins))
     if len(values) > MOST_PAIRS:
         largest = np.argpartition(-np.abs(values), MOST_PAIRS)[:MOST_PAIRS]
         row, column, values = row[largest], column[largest], values[largest]
-    first = np.append(found.first, row + k)
-    second = np.append(found.second, column + m)
-    values = np.append(found.z, values)
+    first = np.append(pairs.first, row + k)
+    second = np.append(pairs.second, column + m)
+    values = np.append(pairs.z, values)
     if len(values) > MOST_PAIRS:
         largest = np.argpartition(-np.abs(values), MOST_PAIRS)[:MOST_PAIRS]
         first, second, values = first[largest], second[largest], values[largest]
-    return _Pairs(first, second, values, bins, found.variance + variance[np.isfinite(z)].sum())
+    return _Pairs(first, second, values, bins, pairs.variance + variance[np.isfinite(z)].sum())
 
 
 @partial(jax.jit, static_argnums=0)

@@ -84,24 +84,24 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         raise ResponseError("it is empty; make the log again, or leave the file out")
 
 
-def parse_json(data: bytes, what: str = "it") -> Any:
+def parse_json(data: bytes, name: str = "it") -> Any:
     """Parse JSON in UTF-8.
 
     >>> parse_json(b'{"doc_id": 0}')
     {'doc_id': 0}
     """
     if not data.strip():
-        raise ResponseError(f"{what} is empty; make the log again, or leave it out")
+        raise ResponseError(f"{name} is empty; make the log again, or leave it out")
     try:
         return json.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
-        raise ResponseError(f"{what} is not UTF-8; make the log again, or leave it out") from None
+        raise ResponseError(f"{name} is not UTF-8; make the log again, or leave it out") from None
     except RecursionError:
-        raise ResponseError(f"{what} is nested too deeply; leave it out") from None
+        raise ResponseError(f"{name} is nested too deeply; leave it out") from None
     except ValueError as error:
         reason = one_line(str(error), 80)
         raise ResponseError(
-            f"{what} is not valid JSON ({reason}); it may have been cut short: make the log again, "
+            f"{name} is not valid JSON ({reason}); it may have been cut short: make the log again, "
             f"or leave it out"
         ) from None
 

@@ -134,12 +134,12 @@ class LongParquet:
         )
         return self._responses(found, cells)
 
-    def _joined(self, found: _Found) -> CellList:
+    def _joined(self, contents: _Found) -> CellList:
         """Return all rows with trials, without holding a second copy meanwhile."""
         kinds = np.int32, np.int32, np.int8, np.int8
         columns: list[NDArray[np.integer]] = [np.empty(self.n_rows, kind) for kind in kinds]
         n = 0
-        for rows in self._rows(found):
+        for rows in self._rows(contents):
             end = n + len(rows.item)
             for k, part in enumerate(rows):
                 columns[k] = columns[k].astype(
@@ -149,22 +149,22 @@ class LongParquet:
             n = end
         return CellList(*(column[:n] for column in columns))
 
-    def _rows(self, found: _Found) -> Iterator[CellList]:
+    def _rows(self, contents: _Found) -> Iterator[CellList]:
         """Yield batches of rows with trials, and collect names and metadata."""
         title = one_line(self.roles["score"])
         fractions = self._fractions(title)
-        n_before = found.not_run = 0
+        n_before = contents.not_run = 0
         for batch in self._batches(*self.roles.values(), *self.describing):
             columns = {role: batch.column(name) for role, name in self.roles.items()}
-            subject = found.subjects.positions(columns["subject"], n_before)
-            item = found.items.positions(columns["item"], n_before)
-            found.describe(batch, item)
+            subject = contents.subjects.positions(columns["subject"], n_before)
+            item = contents.items.positions(columns["item"], n_before)
+            contents.describe(batch, item)
             n_before += len(subject)
             scores = _values(columns["score"], title)
             counts = _values(columns["trials"], "trials") if "trials" in columns else None
             missing = without_score(scores)
             if missing is not None:
-                found.not_run += int(missing.sum())
+                contents.not_run += int(missing.sum())
                 subject, item, scores = (x[~missing] for x in (subject, item, scores))
                 counts = None if counts is None else counts[~missing]
             successes, trials = count_successes(
@@ -172,7 +172,7 @@ class LongParquet:
                 counts,
                 title,
                 self.threshold,
-                partial(found.place_of_row, subject, item),
+                partial(contents.place_of_row, subject, item),
                 fractions=fractions,
             )
             kind = smallest_int(int(trials.max(initial=1)))
@@ -181,17 +181,17 @@ class LongParquet:
             )
             yield rows if trials.all() else CellList(*(column[trials > 0] for column in rows))
 
-    def _responses(self, found: _Found, cells: Cells) -> Responses:
-        subjects, items = map(tuple, found.names)
-        if found.not_run and self.announce is not None:
-            self.announce(told_not_run(found.not_run, self.n_rows, self.path.name))
-        return Responses(subjects, items, cells, item_metadata=self._metadata(found, items))
+    def _responses(self, contents: _Found, cells: Cells) -> Responses:
+        subjects, items = map(tuple, contents.names)
+        if contents.not_run and self.announce is not None:
+            self.announce(told_not_run(contents.not_run, self.n_rows, self.path.name))
+        return Responses(subjects, items, cells, item_metadata=self._metadata(contents, items))
 
-    def _metadata(self, found: _Found, items: Sequence[str]) -> pd.DataFrame:
+    def _metadata(self, contents: _Found, items: Sequence[str]) -> pd.DataFrame:
         """Return the columns that describe items, with one row per item."""
         schema = pa.parquet.read_schema(parquet_parts(self.path)[0])
         shown, columns = one_line(self.path.name, 80), {}
-        for name, values in found.described.items():
+        for name, values in contents.described.items():
             if values.varying is not None and self.as_written:
                 raise ResponseError(
                     f"`{one_line(name)}` differs between the rows of item "
