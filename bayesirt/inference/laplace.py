@@ -169,8 +169,8 @@ def warn_where_rough(responses: Responses, mode: Mode) -> None:
     """Issue an `ApproximationWarning` if a normal approximation is rough for these responses."""
     if _few(responses) or _bent(mode):
         warnings.warn(
-            f"laplace: a normal approximation is rough for so little information from "
-            f"{responses.n_subjects} subjects x {responses.n_items} items; use blocked chains",
+            f"laplace: a normal approximation is rough for {responses.n_subjects} subjects x "
+            f"{responses.n_items} items with so little information; use blocked chains",
             ApproximationWarning,
             stacklevel=3,
         )
