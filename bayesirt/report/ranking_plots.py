@@ -123,14 +123,15 @@ def plot_rank_flow(ranking: Ranking) -> Figure:
     moved = np.abs(left - right)
     strong = (moved >= 2) & (moved >= np.sort(moved)[-min(_MOST_NAMED_FLOWS, len(moved))])
     with one_panel(1.0 + 0.15 * len(table)) as (fig, ax):
-        for k, name in enumerate(table["subject"]):
+        for k in range(len(table)):
             color, width = (ACCENT, 1.6) if strong[k] else (SOFT, 0.7)
             ax.plot([0, 1], [left[k], right[k]], "-o", color=color, lw=width, ms=3)
-            if strong[k]:
-                ax.annotate(
-                    one_line(str(name), 36), (1, right[k]), xytext=(6, 0), va="center",
-                    textcoords="offset points", fontsize=7,
-                )  # fmt: skip
+        for rank in np.unique(right[strong]):  # subjects that share a rank share a label
+            names = [one_line(str(x), 36) for x in table["subject"][strong & (right == rank)]]
+            ax.annotate(
+                one_line(", ".join(names), 60), (1, rank), xytext=(6, 0), va="center",
+                textcoords="offset points", fontsize=7,
+            )  # fmt: skip
         ax.set_xlim(-0.1, 1.7)
         ax.set_ylim(max(left.max(), right.max()) + 1, 0)
         ax.set_xticks([0, 1], [f"by {ranking.score}", "by ability"])
