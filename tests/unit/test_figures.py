@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.subject_ranking import Ranking
+from bayesirt.report.leaderboard import TICKS
 from bayesirt.report.page import svg
 from bayesirt.report.plots import name_points, plot_abilities, plot_items, plot_rank_probabilities
 from bayesirt.report.ranking_plots import (
@@ -100,6 +101,24 @@ def test_flows_join_both_ranks_and_name_those_that_moved_far(small_run: Run):
         (float(left), float(k)) for k, left in enumerate(summary["rank_by_accuracy"], 1)
     ]
     assert [t.get_text() for t in ax.texts] == [summary["subject"][3], summary["subject"][17]]
+
+
+def test_flows_to_the_same_rank_share_a_label(small_run: Run):
+    summary = small_run.ranking.summary.copy()
+    summary["rank"] = np.arange(1, 31)
+    summary.loc[[3, 4], "rank"] = 4
+    summary["rank_by_accuracy"] = summary["rank"]
+    summary.loc[[3, 4], "rank_by_accuracy"] = [14, 16]
+    ranking = replace(small_run.ranking, summary=summary, by_score=True)
+    (ax,) = plot_rank_flow(ranking).axes
+    assert [t.get_text() for t in ax.texts] == [", ".join(summary["subject"][[3, 4]])]
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.28, 0.96), (0.9, 1.0), (0.0, 1.0), (0.985, 1.0)])
+def test_shares_have_no_tick_beyond_all(low: float, high: float):
+    ticks = TICKS.tick_values(low, high)
+    assert ticks.max() <= 1 + 1e-12
+    assert ticks.min() <= low
 
 
 def test_precision_is_one_over_root_information(small_run: Run):
