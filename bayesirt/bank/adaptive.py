@@ -222,7 +222,8 @@ def rank_next_items(
     Returns
     -------
     NextItems
-        For LaRT, the next answer is expected to have a length, unless no answer so far has one.
+        For LaRT, the next answer is expected to have a length, unless there are answers and none
+        of them has one.
 
     Raises
     ------

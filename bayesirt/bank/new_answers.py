@@ -204,7 +204,7 @@ def _collect(
 ) -> dict[str, Answers]:
     """Check the rows of a long table, and collect the answers of each subject.
 
-    `what` is the scale of scores, or the threshold at or above which they are right.
+    `scale` is that of the scores, or the threshold at or above which they are right.
     """
     subject, subjects = np.zeros(len(frame), np.int32), [NAMELESS]
     if "subject" in roles:

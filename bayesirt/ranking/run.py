@@ -67,7 +67,7 @@ def rank_responses(
     settings, of_runs = heeding_runs(settings, responses, point, free=choice.model == AUTO)
     if of_runs:
         method, _ = plan(model=settings.response_model)
-    # NUTS is scaled by the information at the point estimate, which a posterior mean lacks.
+    # NUTS places items relative to what their own answers say, which a posterior mean does not.
     init = point if start is None or method == "nuts" else start_from(start, point)
     data = facts_of(responses, source, reading)
     with timed(seconds, "posterior"):

@@ -109,12 +109,12 @@ def _model(run: Run) -> str:
     priors = run.record.settings.priors
     if priors.difficulty:
         sentences.append(
-            f"Difficulty is explained by {priors.difficulty}, with random effects of their levels "
+            f"Difficulty is explained by {priors.difficulty}, with random effects of levels "
             f"(De Boeck and Wilson, 2004)."
         )
     if priors.ability:
         sentences.append(
-            f"Ability is explained by {priors.ability}, with additive random effects of their "
+            f"Ability is explained by {priors.ability}, with additive random effects of "
             f"levels (De Boeck and Wilson, 2004)."
         )
     if priors.groups:

@@ -49,5 +49,5 @@ def _of_items(comparison: Comparison) -> str:
         return f"Its discriminations and intercepts may be trusted too, for all of {items}."
     return (
         f"Take discriminations and intercepts from the posterior: for {n_outliers:,} of {items} "
-        f"the two differ by more than one standard deviation."
+        f"the point estimate of one or both lies more than one posterior standard deviation away."
     )

@@ -39,7 +39,8 @@ _FINE, _FARTHEST = 100, 40
 
 
 _FEW_PAIRS, _MOSTLY, _TIMES = 5, 0.5, 5.0
-"""A column is shared by dependent pairs if these are several and most share it, unlike others."""
+"""Dependent pairs share a column if they are at least this many, at least this share of them has
+equal values in it, and that is at least this many times the share among all pairs of items."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

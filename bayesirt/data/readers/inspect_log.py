@@ -42,8 +42,8 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
     Values count as in inspect_ai: C is 1, P is .5, I and N (no answer) are 0; yes, true, no, false
     and numbers have their usual values. Epochs are trials. Samples that ended in an error, were not
     finished or were invalidated are left out. The length is the number of the model's output
-    tokens, which include reasoning tokens; these are added if they are more. The log records the
-    solver, the task's arguments, and the judge of scores that a model graded.
+    tokens; these include reasoning tokens unless there are more of those, which are then added. The
+    log records the solver, the task's arguments, and the judge of scores that a model graded.
     """
     header, samples = _load(path)
     about = object_at(header, "eval")
