@@ -203,7 +203,7 @@ def _check(responses: Responses, counts: tuple[int, ...], folds: int) -> None:
             f"{_listed(counts) or 'none'}"
         )
     if not 2 <= folds <= responses.n_observed:
-        raise ResponseError(f"`folds` must be 2 or more and at most one per cell, got {folds}")
+        raise ResponseError(f"`folds` must be 2 or more, and no more than cells, got {folds}")
 
 
 def held_out_folds(

@@ -170,7 +170,7 @@ def ability_moments(theta: Array, theta_theta: Array) -> SubjectMoments:
 
 
 def best_lengths(latencies: Latencies, moments: LengthMoments) -> tuple[Array, Array, Array]:
-    """Return the φ, ω and λ that maximise the expected log density of lengths, by regression."""
+    """Return the φ, ω and λ that maximise the expected log density of lengths: regression on -τ."""
     n = jnp.maximum(moments.n, 1)
     spread = moments.tau_tau - moments.tau**2 / n + _PHI_WEIGHT
     phi = (moments.tau * moments.x / n - moments.tau_x) / spread

@@ -24,7 +24,7 @@ def without_rising(
     rounding: float,
     most_halvings: int,
 ) -> tuple[Float[Array, " member"], Notes, Array]:
-    """Return the share of its step that each member takes, the notes there, and the evaluations.
+    """Return each member's share of its step, the notes there, and the number of evaluations.
 
     `after` returns losses and notes at shares of the steps; `notes` has the structure of its notes.
     If a member's loss rises by more than rounding, its step is halved repeatedly, and finally set

@@ -168,7 +168,7 @@ def _climb(target: _Target, theta: Float[Array, "subject ability"]) -> Abilities
 
 
 def _within_bound(layout: DenseLayout, items: Items) -> tuple[Abilities, NDArray[np.bool_]]:
-    """Return maxima of the likelihood within |θ| ≤ `BOUND`, and whether the bound is active."""
+    """Return maxima of the likelihood within |θ| ≤ `BOUND`, and which are at it or not unique."""
     n_subjects, n = layout.shape[0], items.a.shape[1]
 
     def at(ridge: Array, theta: Array) -> Abilities:

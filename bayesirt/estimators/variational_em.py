@@ -28,7 +28,8 @@ from bayesirt.likelihood.host_arrays import host
 _LEAST_TOLERANCE = 1e-6
 _FIRST_LEAP, _SHORTEST_LEAP, _GROWTH = 4.0, 1.5, 2.0
 _MOST_RISE = 1.0
-"""Largest rise of the loss after which a leap is kept: early leaps that overshoot save steps."""
+"""Largest rise of the loss after which a leap is kept: an early leap that overshoots a little still
+saves steps."""
 
 EMStep = Callable[[Any, Any], tuple[Any, ...]]
 """(parameters, beliefs) → parameters after the step, beliefs on their scale, the loss before the

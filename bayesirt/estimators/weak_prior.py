@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class WeakPrior:
-    """Precisions of independent normal priors; that of a is truncated at 0.
+    """Precisions of independent normal priors; the prior of a is truncated at 0.
 
     Attributes
     ----------

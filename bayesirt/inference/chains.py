@@ -82,7 +82,7 @@ class Watch(NamedTuple):
 
     progress: Progress | None = None  # Called with steps done and total steps.
     checkpoint: Checkpoint | None = None
-    # None with several processes: a forecast would need all of them, but not all may have this.
+    # Not used with several processes: a forecast needs all of them, and some may have no callback.
     announce: Callable[[str], None] | None = None
 
 

@@ -90,7 +90,7 @@ def sample_posterior(
     -------
     Posterior
         After Ctrl-C it holds the draws so far, and its attribute ``complete`` is 0. If there are
-        several processes, Ctrl-C raises KeyboardInterrupt instead.
+        several processes or no draws yet, Ctrl-C raises KeyboardInterrupt instead.
 
     Raises
     ------

@@ -20,7 +20,7 @@ _OF_A_BLOCK = 3
 _OF_AN_ITEM = 2
 """Parameters per item on the side that is kept."""
 _OF_A_LENGTH = 24
-"""Bytes per cell for LaRT's log length."""
+"""Bytes per cell for LaRT's log length, in addition to those for the answer."""
 _OF_SEVERAL = 60
 """Bytes per cell with several abilities."""
 _OF_A_CELL = {

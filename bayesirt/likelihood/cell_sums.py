@@ -20,7 +20,7 @@ from bayesirt.likelihood.family import Family
 _FEW_COLUMNS = 3
 """Number of columns up to which products with vectors are faster than one with a matrix."""
 _LEAST_ROWS = 16
-"""Least rows per block; with fewer, sums over rows are hardly vectorised."""
+"""Minimum number of rows per block; with fewer, sums over rows are hardly vectorised."""
 _OF_A_GPU = 256
 """Factor on the size of blocks on accelerators, where the number of calls is the main cost."""
 

@@ -44,9 +44,9 @@ def probit_terms(eta: Each, successes: Counts, trials: Counts) -> CellTerms:
     r"""Return the terms of binomial responses with p = Φ(η), the normal distribution function.
 
     With m(t) = φ(t)/Φ(t): s = y m(η) - (n - y) m(-η) and w = y m(η) (m(η) + η) + (n - y) m(-η)
-    (m(-η) - η). Both are computed from log Φ(-\|η\|), the probability of the less likely answer, in
-    whose tail precision would be lost. Factors such as m(-t) (m(-t) - t) are between 0 and 1, and
-    are clipped to this range against rounding.
+    (m(-η) - η). Both are computed from log Φ(-\|η\|), the log probability of the less likely
+    answer, in whose tail precision would be lost. Its m(-t) (m(-t) - t) with t = \|η\| is between 0
+    and 1, and is clipped to this range against rounding.
     """
     t = jnp.abs(eta)
     likely = jnp.where(eta >= 0, successes, trials - successes)

@@ -141,7 +141,7 @@ def ordered_beta_predictor_terms(
 
 
 def _edge(alpha: Each) -> Each:
-    """Return the log mass of a part next to an end over the width of a part, without B(α, β)."""
+    """Return log(mass / width) of the part next to an end, without the factor 1 / B(α, β)."""
     return alpha * _LOG_EDGE - jnp.log(alpha) + np.log(PARTS)
 
 

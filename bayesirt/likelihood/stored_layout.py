@@ -35,8 +35,8 @@ _numbers = count()
 class StoredLayout:
     """Blocks of subjects that are read from disk whenever they are needed.
 
-    Compiled code depends only on the sizes of the data and receives their number at run time. So it
-    does not keep data alive, and data of equal sizes share it.
+    Compiled code depends only on the sizes of the data; the `number` that identifies them is passed
+    at run time. So the code does not keep data alive, and data of equal sizes share it.
     """
 
     number: Int[Array, ""]  # Identifies the `StoredCells` in this process.
