@@ -60,7 +60,7 @@ def check_memory(
 def bytes_needed(
     method: Method, responses: Responses, model: ResponseModel, options: RunOptions
 ) -> float:
-    """Return the approximate peak memory of a run in bytes, including the point estimate."""
+    """Return the approximate peak memory of a run in bytes, in 64 bits, with the point estimate."""
     n_subjects, n_items = responses.n_subjects, responses.n_items
     held = responses.cells
     sparse = held.is_sparse if isinstance(held, StoredCells) else isinstance(held, SparseCells)
