@@ -128,8 +128,8 @@ class Verdict:
     def _on_approximation(self) -> str:
         if self.sound:
             return (
-                "Laplace approximation, not exact: a normal distribution around the MAP estimate, "
-                f"which has converged. In simulations its 90% intervals cover {self.covers}; for "
+                "Laplace approximation, not exact: a normal distribution whose centre "
+                f"has converged. In simulations its 90% intervals cover {self.covers}; for "
                 f"exact draws pass --engine blocked."
             )
         return (
@@ -253,7 +253,7 @@ def judge_approximation(attrs: Mapping[str, Any]) -> Verdict:
     """Judge draws from an approximation according to how it was computed."""
     complaints = []
     if not attrs["converged"]:
-        complaints.append("the MAP estimate has not converged")
+        complaints.append("its centre has not converged")
     if attrs["few"]:
         complaints.append("there are too few subjects or items for a normal approximation")
     if attrs["information"] != "observed":
