@@ -267,9 +267,7 @@ def _labelled(column: Column, requested: Scale | None) -> tuple[NDArray[np.int64
         return None
     texts = [str(value).strip() for value in column.distinct]
     seen = [text.casefold().removesuffix(".0") for text in texts]
-    order = (
-        requested.labels if requested is not None and requested.labels else _known_order({*seen})
-    )
+    order = (requested and requested.labels) or _known_order({*seen})
     if order is None:
         if requested is None and not all(any(map(str.isalpha, text)) for text in texts):
             return None

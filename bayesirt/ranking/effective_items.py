@@ -88,8 +88,8 @@ def effective_items(posterior: Posterior) -> EffectiveItems:
     for k, sigma in enumerate(spread):
         eta = theta[k][:, None] * a[k] + d[k]
         item_family = family.given([x[k] for x in further])
-        precision = np.asarray(item_family.expected_information(eta, posterior.trials)) * a[k] ** 2
-        together, alone = ((x / (1 + sigma**2 * x)).sum(1) for x in (precision @ member, precision))
+        info = np.asarray(item_family.expected_information(eta, posterior.trials)) * a[k] ** 2
+        together, alone = ((x / (1 + sigma**2 * x)).sum(1) for x in (info @ member, info))
         counts.append(len(groups) * (together / alone).mean())
     share = posterior.draws("sigma_group") ** 2
     if "sigma_theta" in posterior.dataset:  # then abilities do not have unit variance

@@ -229,11 +229,11 @@ def least_detectable(posterior: Posterior) -> Detectable:
 def _separation(
     names: tuple[str, str],
     apart: Differences,
-    precision: NDArray[np.float64],
+    information: NDArray[np.float64],
     added: NDArray[np.float64],
 ) -> Separation:
     def remaining(more: float) -> float:
-        return float((1 / (1 + precision + more * added)).sum() / (1 / (1 + precision)).sum())
+        return float((1 / (1 + information + more * added)).sum() / (1 / (1 + information)).sum())
 
     more = amount_needed(apart, remaining)
     return Separation(*names, *difference_columns(apart), more)

@@ -13,7 +13,7 @@ from bayesirt.names import brief, one_line, percent_in_table
 from bayesirt.ranking.subject_ranking import SCORE_RANK, Ranking
 
 _WIDTH, _HEIGHT, _MARGIN = 220.0, 16.0, 8.0
-TICKS = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
+TICK_LOCATOR = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
 """Ticks whose steps divide 100%, so that none lies beyond it."""
 _NAME = 120
 
@@ -183,7 +183,7 @@ def _bars(
 ) -> LeaderboardColumn:
     """Return values with their intervals, drawn on a common axis."""
     low, high = float(table[f"{name}_low"].min()), float(table[f"{name}_high"].max())
-    ticks = TICKS.tick_values(low, high) if high > low else np.array([low])
+    ticks = TICK_LOCATOR.tick_values(low, high) if high > low else np.array([low])
     first, last = min(low, ticks[0]), max(high, ticks[-1])
     span = last - first or 1.0
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.subject_ranking import Ranking
-from bayesirt.report.leaderboard import TICKS
+from bayesirt.report.leaderboard import TICK_LOCATOR
 from bayesirt.report.page import svg
 from bayesirt.report.plots import name_points, plot_abilities, plot_items, plot_rank_probabilities
 from bayesirt.report.ranking_plots import (
@@ -116,7 +116,7 @@ def test_flows_to_the_same_rank_share_a_label(small_run: Run):
 
 @pytest.mark.parametrize(("low", "high"), [(0.28, 0.96), (0.9, 1.0), (0.0, 1.0), (0.985, 1.0)])
 def test_shares_have_no_tick_beyond_all(low: float, high: float):
-    ticks = TICKS.tick_values(low, high)
+    ticks = TICK_LOCATOR.tick_values(low, high)
     assert ticks.max() <= 1 + 1e-12
     assert ticks.min() <= low
 

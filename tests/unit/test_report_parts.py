@@ -169,6 +169,7 @@ def test_accuracies_lead_report_and_terminal_where_one_ability_explains_nothing(
         "By accuracy, "
     )
     assert "Sorted by accuracy, best first" in page
+    assert "scores are observed. Ranks refer to" in page
     assert "P(best)" not in page
     assert "Rank by ability" in page
     print_run(led, tmp_path)
