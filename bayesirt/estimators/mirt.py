@@ -19,7 +19,6 @@ from bayesirt.estimators.mirt_population import (
     in_principal_axes,
     population_loss,
     to_standard,
-    turned_back,
 )
 from bayesirt.estimators.mirt_start import check_start, start, start_from
 from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items, standard_normal
@@ -174,10 +173,8 @@ def em_step(
     loss = population_loss(items, beliefs.unknown, population) - bound
     covariance = equations.damped_covariance(population.prior, beliefs.unknown)
     best = item_step(layout, items.both, population.prior, now, quadrature, equations)
-    moved = to_standard(
-        MirtPopulation(Items.of(best), population), Beliefs(now.abilities, covariance)
-    )
-    after, beliefs = turned_back(*moved, items)
+    improved = MirtPopulation(Items.of(best), population)
+    after, beliefs = to_standard(improved, Beliefs(now.abilities, covariance), items)
     return after._replace(population=best_population(after, beliefs)), beliefs, loss
 
 

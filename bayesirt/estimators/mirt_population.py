@@ -80,46 +80,43 @@ def moved_axes(
     return MirtPopulation(items, population), new_beliefs
 
 
-def to_standard(parameters: MirtPopulation, beliefs: Beliefs) -> Moved:
+def to_standard(parameters: MirtPopulation, beliefs: Beliefs, before: Items) -> Moved:
     """Move location, scales and angles of the abilities to their most likely values.
 
     Parameter expansion (Liu, Rubin & Wu 1998): EM alone converges slowly, as each subject's
     posterior holds it back. With θ = B θ' and the slopes' population moving along, the penalised
     loss in S = B Bᵀ is (tr S⁻¹M + (N + 1) log|S| + μ_aᵀ S μ_a) / 2, where M = Σ_i E θθᵀ + s² Λ. Its
     minimum satisfies M = (N + 1) S + S μ_a μ_aᵀ S, that is S = (M - x² M μ_a μ_aᵀ M) / (N + 1) with
-    (N + 1) x + x² μ_aᵀ M μ_a = 1. B is the symmetric root.
+    (N + 1) x + x² μ_aᵀ M μ_a = 1. B is the symmetric root, rotated such that slopes are closest to
+    those before (Procrustes): the loss does not depend on rotations, and steps that include one
+    would never converge.
     """
-    parameters, beliefs = located(parameters, beliefs)
-    (_, population), abilities = parameters, beliefs.abilities
+    (items, population), abilities = parameters, beliefs.abilities
+    shift, mu_d = best_shift(parameters, beliefs)
     n, mu = len(abilities.mean) + 1, population.mu_a / MU_A_SD
-    scatter = abilities.scatter() + USUAL_SPREAD**2 * population.precision_a
+    scatter = abilities._replace(mean=abilities.mean - shift).scatter()
+    scatter += USUAL_SPREAD**2 * population.precision_a
     along = scatter @ mu
     square = jnp.maximum(mu @ along, jnp.finfo(mu.dtype).tiny)
     x = 2 / (n + jnp.sqrt(n**2 + 4 * square))
     best = (scatter - (x**2) * jnp.outer(along, along)) / n
     values, vectors = jnp.linalg.eigh((best + best.T) / 2)
     matrix = (vectors * jnp.sqrt(values)) @ vectors.T
-    return moved_axes(parameters, beliefs, matrix, jnp.zeros_like(mu))
+    left, _, right = jnp.linalg.svd(matrix @ (items.a.T @ before.a))
+    parameters = MirtPopulation(items, population._replace(mu_d=mu_d))
+    return moved_axes(parameters, beliefs, matrix @ left @ right, shift)
 
 
-def located(parameters: MirtPopulation, beliefs: Beliefs) -> Moved:
-    """Move the location alone."""
+def best_shift(
+    parameters: MirtPopulation, beliefs: Beliefs
+) -> tuple[Float[Array, " ability"], Float[Array, ""]]:
+    """Return the most likely location of the abilities, and μ_d at that location."""
     (items, population), (abilities, unknown) = parameters, beliefs
     n, dtype = items.a.shape[1], items.d.dtype
     weight, precisions = jnp.exp(-2 * population.log_sigma_d), jnp.full(1, MU_D_SD**-2, dtype)
     ones, standard = jnp.ones((len(items.d), 1), dtype), standard_normal(n, dtype)
     shift, (mu_d,) = best_location(items, abilities, standard, ones, weight, precisions, unknown)
-    parameters = parameters._replace(population=population._replace(mu_d=mu_d))
-    return moved_axes(parameters, beliefs, jnp.eye(n, dtype=dtype), shift)
-
-
-def turned_back(parameters: MirtPopulation, beliefs: Beliefs, before: Items) -> Moved:
-    """Rotate the axes such that slopes are closest to those before (Procrustes).
-
-    The loss is invariant to rotations, and steps that include one would never converge.
-    """
-    left, _, right = jnp.linalg.svd(parameters.items.a.T @ before.a)
-    return moved_axes(parameters, beliefs, left @ right, jnp.zeros_like(before.a[0]))
+    return shift, mu_d
 
 
 def best_population(parameters: MirtPopulation, beliefs: Beliefs) -> ItemPopulation:

@@ -6,13 +6,14 @@ members. Directions that do not change the likelihood, and single numbers that a
 are updated along a line through all parameters.
 """
 
-from collections.abc import Callable
-from functools import partial
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
+
+from bayesirt.inference.random_numbers import RandomNumbers
 
 Notes = TypeVar("Notes")
 
@@ -62,11 +63,10 @@ class Chance(NamedTuple):
     log_uniform: Float[Array, " member"]  # Logarithms of uniform random numbers.
 
 
-def chance_for(key: Array, position: Float[Array, "member dim"]) -> Chance:
-    """Draw all random numbers of one step of a block in one call, which compiles fastest."""
-    n_members, dim = position.shape
-    drawn = jax.random.normal(key, (n_members, dim + 2), position.dtype)
-    return Chance(drawn[:, :dim], -_exponential(drawn[:, dim:]))
+def chance_for(numbers: RandomNumbers, position: Float[Array, "member dim"]) -> Chance:
+    """Draw the random numbers of one step of a block."""
+    noise = numbers.normal(position.shape, position.dtype)
+    return Chance(noise, log_uniform(numbers, position[:, 0]))
 
 
 def newton_move(
@@ -82,17 +82,37 @@ def newton_move(
     From x with score g and precision h it proposes x' ~ N(x + h⁻¹g, h⁻¹) and accepts with log ratio
     ℓ(x') - ℓ(x) + log N(x; x' + h'⁻¹g', h'⁻¹) - log N(x'; x + h⁻¹g, h⁻¹). Any g and any positive
     definite h leave exp ℓ invariant; good ones are accepted more often. Proposals whose ratio is
-    NaN are rejected.
+    NaN are rejected. Without `current`, the evaluation at x, both evaluations are made in a loop.
     """
-    before, old_notes = evaluate(position) if current is None else current
-    proposal = propose(chance.noise, position, before)
-    after, new_notes = evaluate(proposal.position)
+    if current is None:
+        (before, old_notes), (after, new_notes), proposal = _both(chance, position, evaluate)
+    else:
+        before, old_notes = current
+        proposal = propose(chance.noise, position, before)
+        after, new_notes = evaluate(proposal.position)
     ratio = after.value - before.value + log_return(position, proposal, after)
     if gain is not None:
         ratio += gain(old_notes, new_notes)
     accepted = chance.log_uniform < ratio
     moved = choose(accepted, proposal.position, position)
     return NewtonStep(moved, accepted, (old_notes, new_notes))
+
+
+def _both(
+    chance: Chance,
+    position: Float[Array, "member dim"],
+    evaluate: Callable[[Float[Array, "member dim"]], tuple[Conditional, Notes]],
+) -> tuple[tuple[Conditional, Notes], tuple[Conditional, Notes], NewtonProposal]:
+    """Return evaluations at the position and at a proposal; in a loop they are compiled once."""
+
+    def advance(position: Array, _: None) -> tuple[Array, Any]:
+        evaluated = evaluate(position)
+        proposal = propose(chance.noise, position, evaluated[0])
+        return proposal.position, (evaluated, proposal)
+
+    evaluated, proposals = jax.lax.scan(advance, position, length=2)[1]
+    first, second = (jax.tree.map(lambda x, k=k: x[k], evaluated) for k in range(2))
+    return first, second, jax.tree.map(lambda x: x[0], proposals)
 
 
 def shortened(conditional: Conditional, shares: Float[Array, " member"]) -> Conditional:
@@ -111,15 +131,15 @@ def shortened(conditional: Conditional, shares: Float[Array, " member"]) -> Cond
 
 def newton_step(conditional: Conditional) -> Float[Array, "member dim"]:
     """Return Newton's step h⁻¹g of each member."""
-    root = _root(conditional.precision)
-    return _solve_transposed(root, _solve(root, conditional.score))
+    root = _Root(conditional.precision)
+    return root.solve_transposed(root.solve(conditional.score))
 
 
 def towards(precision: Float[Array, "member dim dim"], other: Array) -> Array:
     """Move a precision towards another as far as it is sure to stay positive definite."""
-    root, difference = _root(precision), other - precision
+    root, difference = _Root(precision), other - precision
     for _ in range(2):
-        difference = jax.vmap(partial(_solve, root), -1, -2)(difference)
+        difference = jax.vmap(root.solve, -1, -2)(difference)
     size = jnp.sqrt((difference**2).sum((-2, -1), keepdims=True))
     return precision + jnp.minimum(1, _FURTHEST / size) * (other - precision)
 
@@ -130,9 +150,9 @@ def propose(
     conditional: Conditional,
 ) -> NewtonProposal:
     """Return each member's proposal for the given standard normal noise."""
-    root = _root(conditional.precision)
+    root = _Root(conditional.precision)
     noise = _width(noise) ** 0.5 * noise
-    step = _solve_transposed(root, _solve(root, conditional.score) + noise)
+    step = root.solve_transposed(root.solve(conditional.score) + noise)
     return NewtonProposal(position + step, _log_normal(root, noise))
 
 
@@ -140,40 +160,42 @@ def log_return(
     position: Float[Array, "member dim"], proposal: NewtonProposal, proposed: Conditional
 ) -> Float[Array, " member"]:
     """Return log N(x; x' + h'⁻¹g', h'⁻¹) - log N(x'; x + h⁻¹g, h⁻¹) of each member."""
-    root = _root(proposed.precision)
-    back = _times_transposed(root, position - proposal.position) - _solve(root, proposed.score)
+    root = _Root(proposed.precision)
+    back = root.times_transposed(position - proposal.position) - root.solve(proposed.score)
     return _log_normal(root, back) - proposal.log_density
 
 
 def normal_draw(
-    key: Array, log_density: Callable[[Float[Array, "..."]], Float[Array, "..."]], here: Array
+    numbers: RandomNumbers,
+    log_density: Callable[[Float[Array, "..."]], Float[Array, "..."]],
+    here: Array,
 ) -> Float[Array, "..."]:
     """Draw exactly from quadratic log densities: a Gibbs step."""
     slope, curvature = derivatives(log_density, here)
-    noise = jax.random.normal(key, here.shape, here.dtype)
+    noise = numbers.normal(here.shape, here.dtype)
     return here - slope / curvature + noise / jnp.sqrt(-curvature)
 
 
 def joint_normal_draw(
-    key: Array, score: Float[Array, " dim"], precision: Float[Array, "dim dim"]
+    numbers: RandomNumbers, score: Float[Array, " dim"], precision: Float[Array, "dim dim"]
 ) -> Float[Array, " dim"]:
     """Draw a step from a multivariate normal density: a Gibbs step."""
-    root = _root(precision)
-    noise = jax.random.normal(key, score.shape, score.dtype)
-    return _solve_transposed(root, _solve(root, score) + noise)
+    root = _Root(precision)
+    noise = numbers.normal(score.shape, score.dtype)
+    return root.solve_transposed(root.solve(score) + noise)
 
 
 def quadratic_draw(
-    key: Array, log_density: Callable[[Array], Array], like: Float[Array, " dim"]
+    numbers: RandomNumbers, log_density: Callable[[Array], Array], like: Float[Array, " dim"]
 ) -> Float[Array, " dim"]:
     """Draw a step from a quadratic log density of a vector: a Gibbs step."""
     origin = jnp.zeros_like(like)
     score, curvature = jax.grad(log_density)(origin), jax.hessian(log_density)(origin)
-    return joint_normal_draw(key, score, -curvature)
+    return joint_normal_draw(numbers, score, -curvature)
 
 
 def log_concave_move(
-    key: Array,
+    numbers: RandomNumbers,
     log_density: Callable[[Float[Array, "..."]], Float[Array, "..."]],
     origin: Float[Array, "..."],
 ) -> tuple[Float[Array, "..."], Array]:
@@ -182,8 +204,7 @@ def log_concave_move(
     The proposal does not depend on the current position. It is a logistic distribution about the
     mode; its tails are heavier than the density's, so that the chain does not get stuck.
     """
-    drawn = jax.random.normal(key, (3, *origin.shape, 2), origin.dtype)
-    above, below, chance = _exponential(drawn)
+    above, below, chance = numbers.exponential((3, *origin.shape), origin.dtype)
 
     def to_the_mode(_: int, found: tuple[Array, Array]) -> tuple[Array, Array]:
         slope, curvature = derivatives(log_density, found[0])
@@ -203,7 +224,9 @@ def log_concave_move(
 
 
 def newton_line_move(
-    key: Array, log_density: Callable[[Float[Array, ""]], Float[Array, ""]], least: float
+    numbers: RandomNumbers,
+    log_density: Callable[[Float[Array, ""]], Float[Array, ""]],
+    least: float,
 ) -> tuple[Float[Array, ""], Array]:
     """Make one Newton-Metropolis step along a line; the density need not be log-concave."""
     present = jnp.zeros((1, 1))
@@ -216,12 +239,12 @@ def newton_line_move(
             log_density(t)[None], slope[None, None], precision[None, None, None]
         ), None
 
-    step = newton_move(chance_for(key, present), present, evaluate)
+    step = newton_move(chance_for(numbers, present), present, evaluate)
     return step.position[0, 0], step.accepted[0]
 
 
 def follow_trajectory(
-    key: Array,
+    numbers: RandomNumbers,
     here: Float[Array, " dim"],
     log_density: Callable[[Array], Array],
     *,
@@ -233,9 +256,8 @@ def follow_trajectory(
     Duane et al. 1987; Neal 2011.
     """
     ascend = jax.value_and_grad(log_density)
-    step_key, momentum_key, accept_key = jax.random.split(key, 3)
-    size = step * jax.random.uniform(step_key, (), here.dtype, 0.5, 1.0)
-    momentum = jax.random.normal(momentum_key, here.shape, here.dtype)
+    size = step * (1 + numbers.uniform((), here.dtype)) / 2
+    momentum = numbers.normal(here.shape, here.dtype)
     before, slope = ascend(here)
 
     def leap(_: Array | int, state: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -248,7 +270,7 @@ def follow_trajectory(
     start = (here, momentum, before, slope)
     end, arrived, after, _ = jax.lax.fori_loop(0, n_steps, leap, start)
     ratio = after - before + ((momentum**2).sum() - (arrived**2).sum()) / 2
-    accepted = log_uniform(accept_key, ratio) < ratio
+    accepted = log_uniform(numbers, ratio) < ratio
     return jnp.where(accepted, end, here), accepted
 
 
@@ -264,9 +286,9 @@ def derivatives(
     return jax.jvp(slope, (t,), (ones,))
 
 
-def log_uniform(key: Array, like: Float[Array, "..."]) -> Float[Array, "..."]:
+def log_uniform(numbers: RandomNumbers, like: Float[Array, "..."]) -> Float[Array, "..."]:
     """Return finite logarithms of uniform draws with an array's shape and dtype."""
-    return -jax.random.exponential(key, like.shape, like.dtype)
+    return -numbers.exponential(like.shape, like.dtype)
 
 
 def choose(accepted: Array, proposed: Array, current: Array) -> Array:
@@ -275,56 +297,91 @@ def choose(accepted: Array, proposed: Array, current: Array) -> Array:
     return jnp.where(chosen, proposed, current)
 
 
-def _exponential(normals: Float[Array, "... 2"]) -> Float[Array, "..."]:
-    """Turn pairs of standard normal numbers into exponential ones."""
-    return (normals**2).sum(-1) / 2
-
-
 def _log_logistic(t: Array) -> Array:
     return -t - 2 * jax.nn.softplus(-t)
 
 
-def _log_normal(root: Array, whitened: Array) -> Array:
-    diagonal = jnp.diagonal(root, axis1=-2, axis2=-1)
-    return jnp.log(diagonal).sum(-1) - 0.5 / _width(whitened) * (whitened**2).sum(-1)
+def _log_normal(root: "_Root", whitened: Array) -> Array:
+    return root.log_determinant - 0.5 / _width(whitened) * (whitened**2).sum(-1)
 
 
 def _width(noise: Array) -> float:
     return 1 + _WIDER * _FEW / max(noise.shape[-1], _FEW)
 
 
-def _root(precision: Array) -> Array:
-    """Return the lower Cholesky factor; small ones are computed entry by entry."""
-    size = precision.shape[-1]
-    if size > _UNROLLED:
-        return jnp.linalg.cholesky(precision)
-    zero = jnp.zeros_like(precision[..., 0, 0])
-    root = [[zero] * size for _ in range(size)]
-    for i in range(size):
-        for j in range(i + 1):
-            entry = precision[..., i, j] - sum((root[i][k] * root[j][k] for k in range(j)), zero)
-            root[i][j] = jnp.sqrt(entry) if i == j else entry / root[j][j]
-    return jnp.stack([jnp.stack(row, -1) for row in root], -2)
+class _Root:
+    """The lower Cholesky factors L of members' precisions.
+
+    Those of a few dimensions are computed entry by entry, with nothing but products of the inverse
+    diagonal: a quotient that several others need would be compiled by itself.
+    """
+
+    def __init__(self, precision: Float[Array, "*member dim dim"]) -> None:
+        size = precision.shape[-1]
+        self._whole = None
+        if size > _UNROLLED or precision.size == size**2 > 1:
+            self._whole = jnp.linalg.cholesky(precision)
+            return
+        self._below: list[list[Array]] = []
+        self._pivots: list[Array] = []
+        self._inverses: list[Array] = []
+        for i in range(size):
+            row: list[Array] = []
+            for j in range(i):
+                entry = precision[..., i, j] - _sum(row[k] * self._below[j][k] for k in range(j))
+                row.append(entry * self._inverses[j])
+            self._pivots.append(precision[..., i, i] - _sum(x**2 for x in row))
+            self._below.append(row)
+            self._inverses.append(jax.lax.rsqrt(self._pivots[i]))
+
+    def solve(self, values: Float[Array, "*member dim"]) -> Array:
+        """Return L⁻¹ v."""
+        if self._whole is not None:
+            return _triangular(self._whole, values, transposed=False)
+        solved: list[Array] = []
+        for i, row in enumerate(self._below):
+            rest = values[..., i] - _sum(x * y for x, y in zip(row, solved, strict=True))
+            solved.append(rest * self._inverses[i])
+        return jnp.stack(solved, -1)
+
+    def solve_transposed(self, values: Float[Array, "*member dim"]) -> Array:
+        """Return L⁻ᵀ v."""
+        if self._whole is not None:
+            return _triangular(self._whole, values, transposed=True)
+        solved: dict[int, Array] = {}
+        for i in reversed(range(len(self._below))):
+            rest = values[..., i] - _sum(self._below[k][i] * solved[k] for k in solved)
+            solved[i] = rest * self._inverses[i]
+        return jnp.stack([solved[i] for i in sorted(solved)], -1)
+
+    def times_transposed(self, values: Float[Array, "*member dim"]) -> Array:
+        """Return Lᵀ v."""
+        if self._whole is not None:
+            return (self._whole * values[..., :, None]).sum(-2)
+        n, below = range(len(self._below)), self._below
+        diagonal = [x * y for x, y in zip(self._pivots, self._inverses, strict=True)]
+        return jnp.stack(
+            [
+                diagonal[i] * values[..., i]
+                + _sum(below[k][i] * values[..., k] for k in n[i + 1 :])
+                for i in n
+            ],
+            -1,
+        )
+
+    @property
+    def log_determinant(self) -> Float[Array, "*member"]:
+        """Log |L|."""
+        if self._whole is not None:
+            return jnp.log(jnp.diagonal(self._whole, axis1=-2, axis2=-1)).sum(-1)
+        return 0.5 * _sum(map(jnp.log, self._pivots))
 
 
-def _solve(root: Array, values: Array) -> Array:
-    """Return L⁻¹ v."""
-    size = root.shape[-1]
-    if size > _UNROLLED:
-        return jax.scipy.linalg.solve_triangular(root, values[..., None], lower=True)[..., 0]
-    solved: list[Array] = []
-    for i in range(size):
-        total = sum((root[..., i, k] * solved[k] for k in range(i)), jnp.zeros_like(values[..., 0]))
-        solved.append((values[..., i] - total) / root[..., i, i])
-    return jnp.stack(solved, -1)
+def _sum(terms: Iterable[Array]) -> Any:
+    return sum(terms, start=0.0)
 
 
-def _solve_transposed(root: Array, values: Array) -> Array:
-    """Return L⁻ᵀ v."""
-    reversed_root = jnp.swapaxes(root, -1, -2)[..., ::-1, ::-1]
-    return _solve(reversed_root, values[..., ::-1])[..., ::-1]
-
-
-def _times_transposed(root: Array, values: Array) -> Array:
-    """Return Lᵀ v."""
-    return (root * values[..., :, None]).sum(-2)
+def _triangular(root: Array, values: Array, *, transposed: bool) -> Array:
+    return jax.scipy.linalg.solve_triangular(
+        root, values[..., None], lower=True, trans="T" if transposed else "N"
+    )[..., 0]

@@ -15,9 +15,14 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 from numpyro.infer.mcmc import MCMCKernel
 
+from bayesirt.inference.random_numbers import RandomNumbers
+
+_PER_VALUE = 2
+"""Random numbers drawn at a time for each value of the position; few sweeps need more."""
+
 Position = dict[str, Array]
 Statistics = dict[str, Array]
-Move = Callable[[Array, Position], tuple[Position, Statistics]]
+Move = Callable[[RandomNumbers, Position], tuple[Position, Statistics]]
 
 
 class BlockedState(NamedTuple):
@@ -76,14 +81,13 @@ class BlockedNewton(MCMCKernel):  # type: ignore[misc]
     def sweep(self, key: Array, position: Position) -> tuple[Position, Statistics]:
         """Apply every move once to one chain."""
         statistics: Statistics = {}
-        for move, move_key in zip(
-            self._moves, jax.random.split(key, len(self._moves)), strict=True
-        ):
-            position, move_statistics = move(move_key, position)
+        numbers = RandomNumbers(key, _PER_VALUE * sum(x.size for x in position.values()))
+        for move in self._moves:
+            position, move_statistics = move(numbers, position)
             statistics |= move_statistics
         return position, statistics
 
-    def _over_chains(self, rng_key: Array) -> Move:
+    def _over_chains(self, rng_key: Array) -> Callable[..., tuple[Position, Statistics]]:
         return self.sweep if rng_key.ndim == 0 else jax.vmap(self.sweep)
 
 

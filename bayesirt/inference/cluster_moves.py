@@ -30,6 +30,7 @@ from bayesirt.inference.block_steps import (
 )
 from bayesirt.inference.blocked import Move, Position, Statistics
 from bayesirt.inference.chain_starts import Start
+from bayesirt.inference.random_numbers import RandomNumbers
 from bayesirt.inference.subject_moves import Normals
 from bayesirt.inference.two_way import TwoWay
 from bayesirt.likelihood.passes import SubjectSums
@@ -76,10 +77,9 @@ def with_clusters(own: type[TwoWay]) -> type[Clustered]:
 
 
 def move_with_clusters(
-    way: Clustered, data: Any, dtype: DTypeLike, key: Array, sites: Position
+    way: Clustered, data: Any, dtype: DTypeLike, numbers: RandomNumbers, sites: Position
 ) -> tuple[Position, Statistics]:
     """Move every cluster with its subjects, then all subjects towards or away from clusters."""
-    cluster_key, spread_key, after_key = jax.random.split(key, 3)
     passes, items = way.passes(data, sites, dtype), way.coefficients_of(sites)
     evidence = way.beside(sites, data)
 
@@ -91,14 +91,14 @@ def move_with_clusters(
         return jax.tree.map(jnp.add, answers, SubjectSums(value, slope, evidence.precision))
 
     sums = all_sums(way.theta(sites))
-    sites, sums, clusters = _move_clusters(way, all_sums, cluster_key, sites, sums)
-    sites, spread = _move_within(way, all_sums, spread_key, sites, sums)
-    sites = way.after_subjects(after_key, sites, data)
+    sites, sums, clusters = _move_clusters(way, all_sums, numbers, sites, sums)
+    sites, spread = _move_within(way, all_sums, numbers, sites, sums)
+    sites = way.after_subjects(numbers, sites, data)
     return sites, {"acceptance_clusters": clusters, "acceptance_within": spread}
 
 
 def _move_clusters(
-    way: Clustered, all_sums: _Sums, key: Array, sites: Position, sums: SubjectSums
+    way: Clustered, all_sums: _Sums, numbers: RandomNumbers, sites: Position, sums: SubjectSums
 ) -> tuple[Position, SubjectSums, Array]:
     """Move each γ together with the θ of its subjects."""
     codes, old_gamma, theta = way.codes, _gamma(sites), way.theta(sites)
@@ -121,7 +121,7 @@ def _move_clusters(
         return conditional(gamma, new_sums), new_sums
 
     current = conditional(old_gamma, sums), sums
-    step = newton_move(chance_for(key, old_gamma), old_gamma, evaluate, current=current)
+    step = newton_move(chance_for(numbers, old_gamma), old_gamma, evaluate, current=current)
     accepted = step.accepted[codes]
     sums = jax.tree.map(partial(choose, accepted), step.notes[1], step.notes[0])
     sites = way.with_theta(_with_gamma(sites, step.position), moved(step.position))
@@ -129,7 +129,7 @@ def _move_clusters(
 
 
 def _move_within(
-    way: Clustered, all_sums: _Sums, key: Array, sites: Position, sums: SubjectSums
+    way: Clustered, all_sums: _Sums, numbers: RandomNumbers, sites: Position, sums: SubjectSums
 ) -> tuple[Position, Array]:
     """Move the spread within clusters, and keep each θ at the same distance from γ in its units.
 
@@ -168,18 +168,19 @@ def _move_within(
 
     start = share[None, None]
     current = conditional(start, sums), sums
-    step = newton_move(chance_for(key, start), start, evaluate, current=current, gain=gain)
+    step = newton_move(chance_for(numbers, start), start, evaluate, current=current, gain=gain)
     new_share = step.position[0, 0]
     sites = way.with_theta(sites | {name: new_share}, carried(new_share))
     return sites, step.accepted[0].astype(share.dtype)
 
 
-def draw_clusters(way: Clustered, key: Array, sites: Position) -> tuple[Position, Statistics]:
+def draw_clusters(
+    way: Clustered, numbers: RandomNumbers, sites: Position
+) -> tuple[Position, Statistics]:
     """Move the share of variance between clusters, if it is a site, then draw their abilities."""
-    share_key, draw_key = jax.random.split(key)
     old_gamma, statistics = _gamma(sites), {}
     if "icc" in sites:
-        icc, accepted = share_moved(share_key, way, sites["icc"], way.whitened(sites))
+        icc, accepted = share_moved(numbers, way, sites["icc"], way.whitened(sites))
         sites, statistics = sites | {"icc": icc}, {"acceptance_share": accepted}
 
     def of_clusters(gamma: Array) -> Array:
@@ -187,23 +188,22 @@ def draw_clusters(way: Clustered, key: Array, sites: Position) -> tuple[Position
         return each["gamma"] + _by_cluster(each["theta"], way.codes, len(gamma))
 
     given = Normals.of(of_clusters, old_gamma)
-    step = joint_normal_draw(draw_key, given.at(old_gamma)[1], given.precision)
+    step = joint_normal_draw(numbers, given.at(old_gamma)[1], given.precision)
     return _with_gamma(sites, old_gamma + step), statistics
 
 
 def share_moved(
-    key: Array, way: TwoWay, logit: Array, values: Float[Array, "*ability subject"]
+    numbers: RandomNumbers, way: TwoWay, logit: Array, values: Float[Array, "*ability subject"]
 ) -> tuple[Array, Array]:
     """Move the logit of a share of variance given subjects' values; return it and 1 if accepted.
 
     The proposal approximates the whole density, not the density near the current value: far below
     the mode, local derivatives are hardly informative about its location.
     """
-    draw_key, accept_key = jax.random.split(key)
     of_share = share_density(way.codes, max(way.clusters) + 1, values)
-    proposal, drawn_by = near_share(draw_key, of_share)
+    proposal, drawn_by = near_share(numbers.key(), of_share)
     ratio = of_share(proposal) - drawn_by(proposal) - of_share(logit) + drawn_by(logit)
-    accepted = log_uniform(accept_key, ratio) < ratio
+    accepted = log_uniform(numbers, ratio) < ratio
     return choose(accepted, proposal, logit), accepted.astype(logit.dtype)
 
 

@@ -25,6 +25,7 @@ from bayesirt.inference.blocked import Move, Position, Statistics
 from bayesirt.inference.chain_starts import Start
 from bayesirt.inference.checkpoint import Samples
 from bayesirt.inference.one_ability import OneAbility
+from bayesirt.inference.random_numbers import RandomNumbers
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 
@@ -133,16 +134,17 @@ def explained(own: type[OneAbility]) -> type[Explained]:
     return type(f"Explained{own.__name__}", (Explained, own), {})
 
 
-def draw_explained(way: Explained, key: Array, sites: Position) -> tuple[Position, Statistics]:
+def draw_explained(
+    way: Explained, numbers: RandomNumbers, sites: Position
+) -> tuple[Position, Statistics]:
     """Draw centres, slopes and effects given the items: a Gibbs step, as all are jointly normal."""
-    joint_key, largest_key = jax.random.split(key)
     origin, unravel = ravel_pytree({name: sites[name] for name in way.explaining(sites)})
     log_density = _without_largest(way, sites)
 
     def at(step: Array) -> Array:
         return log_density(sites | unravel(origin + step))
 
-    sites = sites | unravel(origin + quadratic_draw(joint_key, at, origin))
+    sites = sites | unravel(origin + quadratic_draw(numbers, at, origin))
     if way.largest is None:
         return sites, {}
     site, codes = way.largest.site, np.array(way.largest.levels.codes)
@@ -151,7 +153,7 @@ def draw_explained(way: Explained, key: Array, sites: Position) -> tuple[Positio
         each = way.terms(sites | {site: effect}).each
         return each[site] + jax.ops.segment_sum(each["d"], codes, len(effect))
 
-    return sites | {site: normal_draw(largest_key, of_levels, sites[site])}, {}
+    return sites | {site: normal_draw(numbers, of_levels, sites[site])}, {}
 
 
 def _without_largest(way: Explained, sites: Position) -> Callable[[Position], Float[Array, ""]]:

@@ -27,6 +27,7 @@ from bayesirt.inference.block_steps import (
 from bayesirt.inference.blocked import Move, Position, Statistics
 from bayesirt.inference.moves import carried
 from bayesirt.inference.one_ability import OneAbility
+from bayesirt.inference.random_numbers import RandomNumbers
 from bayesirt.likelihood.cell_sums import Layout
 from bayesirt.likelihood.graded import logistic, middle_of, offsets
 from bayesirt.likelihood.passes import Passes
@@ -124,19 +125,19 @@ class Between(NamedTuple):
 
 
 def move_thresholds(
-    way: ByThresholds, data: Any, dtype: DTypeLike, key: Array, sites: Position
+    way: ByThresholds, data: Any, dtype: DTypeLike, numbers: RandomNumbers, sites: Position
 ) -> tuple[Position, Statistics]:
     """Move every second threshold of every item, then the others."""
     n, accepted = way.n_thresholds, []
     counts = _counts(way.layout(data), n).astype(sites["d"].dtype)
-    for start, own_key in enumerate(jax.random.split(key)):
-        sites, some = _move_some(way, data, dtype, counts, range(start, n, 2), own_key, sites)
+    for start in range(2):
+        sites, some = _move_some(way, data, dtype, counts, range(start, n, 2), numbers, sites)
         accepted.append(some.mean(dtype=sites["d"].dtype))
     return sites, {"acceptance_thresholds": (accepted[0] + accepted[1]) / 2}
 
 
 def carry_gaps(
-    way: ByThresholds, data: Any, dtype: DTypeLike, key: Array, sites: Position
+    way: ByThresholds, data: Any, dtype: DTypeLike, numbers: RandomNumbers, sites: Position
 ) -> tuple[Position, Statistics]:
     """Move the populations of gaps, with each gap's standardised value held fixed."""
     passes, every = way.passes(data, sites, dtype), range(way.n_thresholds)
@@ -171,7 +172,7 @@ def carry_gaps(
         return Conditional(value[None], score + slope, precision[None]), None
 
     old_hyper = jnp.stack([sites[name] for name in names])[None]
-    step = newton_move(chance_for(key, old_hyper), old_hyper, evaluate)
+    step = newton_move(chance_for(numbers, old_hyper), old_hyper, evaluate)
     return moved(step.position), {"acceptance_gaps": step.accepted[0].astype(old_hyper.dtype)}
 
 
@@ -181,7 +182,7 @@ def _move_some(
     dtype: DTypeLike,
     counts: Float[Array, "item grade"],
     which: range,
-    key: Array,
+    numbers: RandomNumbers,
     sites: Position,
 ) -> tuple[Position, Array]:
     """Move some non-adjacent thresholds of all items."""
@@ -205,10 +206,10 @@ def _move_some(
         conditional = Conditional(value.ravel(), score.reshape(-1, 1), precision.reshape(-1, 1, 1))
         return shortened(conditional, shares), None
 
-    step_key, share_key = jax.random.split(key)
     z = between.coordinate(thresholds[:, at]).reshape(-1, 1)
-    shares = jnp.where(jax.random.bernoulli(share_key, 1 - _SHORT_STEPS, (len(z),)), 1.0, SHORT)
-    step = newton_move(chance_for(step_key, z), z, evaluate)
+    short = numbers.uniform((len(z),), z.dtype) <= _SHORT_STEPS
+    shares = jnp.where(short, SHORT, 1.0)
+    step = newton_move(chance_for(numbers, z), z, evaluate)
     moved = between.thresholds(step.position.reshape(-1, len(which)))
     accepted = step.accepted.reshape(moved.shape)
     return way.with_thresholds(

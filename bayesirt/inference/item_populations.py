@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from bayesirt.inference.block_steps import log_concave_move
+from bayesirt.inference.random_numbers import RandomNumbers
 from bayesirt.models import ResponseModel
 
 ROUNDS = 10
@@ -45,10 +46,10 @@ def _drawn(
     start = 0.5 * jnp.log(squares / n + 1e-3) if learned else 0 * mean + jnp.log(scale)
 
     def again(round_: Array, place: tuple[Array, Array]) -> tuple[Array, Array]:
-        mean_key, spread_key = jax.random.split(jax.random.fold_in(key, round_))
+        numbers = RandomNumbers(jax.random.fold_in(key, round_))
         precision = n * jnp.exp(-2 * place[1]) + sd**-2
         expected = (n * jnp.exp(-2 * place[1]) * mean + centre / sd**2) / precision
-        mu = expected + jax.random.normal(mean_key, mean.shape, x.dtype) / jnp.sqrt(precision)
+        mu = expected + numbers.normal(mean.shape, x.dtype) / jnp.sqrt(precision)
         if not learned:
             return mu, place[1]
         scatter = squares + n * (mean - mu) ** 2
@@ -58,7 +59,7 @@ def _drawn(
             spread = jnp.exp(2 * log_sigma)
             return (1 - n) * log_sigma - scatter / (2 * spread) - spread / (2 * scale**2)
 
-        t, _ = log_concave_move(spread_key, log_density, 0.5 * jnp.log(scatter / n) - place[1])
+        t, _ = log_concave_move(numbers, log_density, 0.5 * jnp.log(scatter / n) - place[1])
         return mu, place[1] + t
 
     mu, log_sigma = jax.lax.fori_loop(0, ROUNDS, again, (mean, start))

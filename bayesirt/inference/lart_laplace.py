@@ -33,6 +33,7 @@ from bayesirt.inference.laplace import (
 from bayesirt.inference.lart_moves import WithLengths, draw_lengths, move_correlation
 from bayesirt.inference.moves import population_moves
 from bayesirt.inference.options import RunOptions
+from bayesirt.inference.random_numbers import RandomNumbers
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.likelihood.latencies import Latencies
 from bayesirt.models import LaRT
@@ -156,9 +157,9 @@ def _settled(
             def settle(time_: Array, sites: Position) -> Position:
                 return of_populations(jax.random.fold_in(key_, time_), sites)[0]
 
-            speeds_key, items_key = jax.random.split(lengths_key)
-            sites = way.after_subjects(speeds_key, sites, latencies)
-            sites, _ = draw_lengths(way, latencies, items_key, sites)
+            numbers = RandomNumbers(lengths_key)
+            sites = way.after_subjects(numbers, sites, latencies)
+            sites, _ = draw_lengths(way, latencies, numbers, sites)
             return jax.lax.fori_loop(0, _OF_POPULATIONS, settle, sites)
 
         sites = jax.tree.map(lambda x: x.astype(latencies.x.dtype), shared | position)

@@ -29,6 +29,7 @@ from bayesirt.inference.chain_starts import (
     usable,
 )
 from bayesirt.inference.cluster_moves import share_moved
+from bayesirt.inference.random_numbers import RandomNumbers
 from bayesirt.inference.row_shards import put_everywhere, share_cells, share_rows
 from bayesirt.inference.subject_moves import Normals
 from bayesirt.inference.two_way import TwoWay
@@ -92,12 +93,12 @@ class WithLengths(TwoWay):
         pull, precision = evidence.of_ability(values["rho"], self.beyond(values))
         return Normals(pull[:, None], precision[:, None, None])
 
-    def after_subjects(self, key: Array, sites: Position, data: Latencies) -> Position:
+    def after_subjects(self, numbers: RandomNumbers, sites: Position, data: Latencies) -> Position:
         """Draw all speeds given abilities and lengths: a Gibbs step."""
         values = self.terms(sites).values
         evidence, beyond = self.evidence(values, data), self.beyond(values)
         mean, variance = evidence.speed(values["rho"], sites["theta"], beyond)
-        noise = jax.random.normal(key, mean.shape, mean.dtype)
+        noise = numbers.normal(mean.shape, mean.dtype)
         return sites | {"tau": mean + jnp.sqrt(variance) * noise}
 
     def log_likelihood(self, values: Position, data: Latencies) -> Float[Array, ""]:
@@ -171,20 +172,20 @@ def _start_of_wrong(
 
 
 def draw_lengths(
-    way: WithLengths, latencies: Latencies, key: Array, sites: Position
+    way: WithLengths, latencies: Latencies, numbers: RandomNumbers, sites: Position
 ) -> tuple[Position, Statistics]:
     """Draw (φ, ω) of every item given speeds and λ, a Gibbs step; then move λ given the rest.
 
     If Σφ > 0 does not hold, all new φ and ω are rejected, so that their conditional is the
     truncated normal one.
     """
-    normal_key, lam_key = jax.random.split(key)
     latencies = latencies.without_wrong(sites.get("delta"))
     moments = latencies.moments(sites["tau"], sites["tau"] ** 2)
     values = way.terms(sites).values
     on_speed = Regression(moments.n, moments.x, -moments.tau, moments.tau_tau, -moments.tau_x)
     level = values["mu_omega"] - latencies.centre
-    phi, omega = _regression_draw(normal_key, on_speed, "phi", values, (level, values["mu_tau"]))
+    means = level, values["mu_tau"]
+    phi, omega = _regression_draw(numbers, on_speed, "phi", values, means)
     omega = latencies.centre + omega
     upward = phi.sum() > 0
     sites = sites | {
@@ -199,7 +200,7 @@ def draw_lengths(
         return of_prior - (moments.n * log_lam + squares * jnp.exp(-log_lam)) / 2
 
     by_squares = jnp.log((squares + jnp.exp(sites["mu_lam"])) / (moments.n + 1))
-    t, accepted = log_concave_move(lam_key, log_density, by_squares - sites["lam"])
+    t, accepted = log_concave_move(numbers, log_density, by_squares - sites["lam"])
     sites = sites | {"lam": sites["lam"] + t}
     lengths = lengths_of(way.terms(sites).values)
     return sites, {
@@ -209,18 +210,18 @@ def draw_lengths(
 
 
 def draw_wrong_lengths(
-    way: WithLengths, latencies: Latencies, key: Array, sites: Position
+    way: WithLengths, latencies: Latencies, numbers: RandomNumbers, sites: Position
 ) -> tuple[Position, Statistics]:
     """Draw (δ, ω) of every item given speeds, φ and λ: a Gibbs step."""
     sums, values = _on_wrong(latencies, sites), way.terms(sites).values
     level = way.centre(sites, "omega") - latencies.centre
-    delta, omega = _regression_draw(key, sums, "delta", values, (level, 0.0))
+    delta, omega = _regression_draw(numbers, sums, "delta", values, (level, 0.0))
     omega = latencies.centre + omega
     return sites | {"delta": delta, "omega": omega}, {}
 
 
 def move_wrong_spread(
-    way: WithLengths, latencies: Latencies, key: Array, sites: Position
+    way: WithLengths, latencies: Latencies, numbers: RandomNumbers, sites: Position
 ) -> tuple[Position, Statistics]:
     """Move log σ_δ with all δ, keeping each standardised δ fixed.
 
@@ -240,11 +241,13 @@ def move_wrong_spread(
         of_lengths = (crossed - sums.zz * position["delta"] / 2) * position["delta"] / values["lam"]
         return way.terms(position).total() + of_lengths.sum() + len(deviations) * t
 
-    t, accepted = newton_line_move(key, log_density, _LEAST_OF_SPREAD)
+    t, accepted = newton_line_move(numbers, log_density, _LEAST_OF_SPREAD)
     return moved(t), {"acceptance_sigma_delta": accepted.astype(t.dtype)}
 
 
-def move_correlation(way: WithLengths, key: Array, sites: Position) -> tuple[Position, Statistics]:
+def move_correlation(
+    way: WithLengths, numbers: RandomNumbers, sites: Position
+) -> tuple[Position, Statistics]:
     """Move ρ given abilities and speeds."""
 
     def log_density(t: Array) -> Array:
@@ -252,20 +255,19 @@ def move_correlation(way: WithLengths, key: Array, sites: Position) -> tuple[Pos
         return each["rho"] + each["tau"].sum()
 
     least = _LEAST_OF_SUBJECTS * len(sites["theta"]) / 4
-    t, accepted = newton_line_move(key, log_density, least)
+    t, accepted = newton_line_move(numbers, log_density, least)
     return sites | {"rho": sites["rho"] + t}, {"acceptance_rho": accepted.astype(t.dtype)}
 
 
 def draw_shared_speeds(
-    way: WithLengths, key: Array, sites: Position
+    way: WithLengths, numbers: RandomNumbers, sites: Position
 ) -> tuple[Position, Statistics]:
     """Move the share of speed's residual variance between clusters, then draw υ."""
-    share_key, draw_key = jax.random.split(key)
     rho = way.terms(sites).values["rho"]
     residual = (sites["tau"] - rho * sites["theta"]) / jnp.sqrt(1 - rho**2)
-    logit, accepted = share_moved(share_key, way, sites["icc_tau"], residual)
+    logit, accepted = share_moved(numbers, way, sites["icc_tau"], residual)
     given = residual[None], jax.nn.sigmoid(logit)[None], way.codes, len(sites["upsilon"])
-    upsilon = draw_clusters_given(*given, draw_key)[0]
+    upsilon = draw_clusters_given(*given, numbers.key())[0]
     return sites | {"icc_tau": logit, "upsilon": upsilon}, {"acceptance_shared_speeds": accepted}
 
 
@@ -291,7 +293,11 @@ def _on_wrong(latencies: Latencies, sites: Position) -> Regression:
 
 
 def _regression_draw(
-    key: Array, sums: Regression, slope: str, values: Position, level: tuple[Array, Any]
+    numbers: RandomNumbers,
+    sums: Regression,
+    slope: str,
+    values: Position,
+    level: tuple[Array, Any],
 ) -> tuple[Array, Array]:
     """Draw slope and level of a normal regression with normal priors.
 
@@ -306,6 +312,6 @@ def _regression_draw(
     of_slope -= lean * level_precision * mean
     of_level = sums.x / values["lam"] + level_precision * mean
     given = ss - sl**2 / ll
-    noise = jax.random.normal(key, (2, *ss.shape), ss.dtype)
+    noise = numbers.normal((2, *ss.shape), ss.dtype)
     drawn = (of_slope - sl * of_level / ll) / given + noise[0] / jnp.sqrt(given)
     return drawn, (of_level - sl * drawn) / ll + noise[1] / jnp.sqrt(ll)

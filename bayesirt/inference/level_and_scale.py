@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from bayesirt.estimators.cluster_shares import Products
 from bayesirt.inference.block_steps import log_concave_move, normal_draw
+from bayesirt.inference.random_numbers import RandomNumbers
 from bayesirt.inference.site_terms import site_terms
 from bayesirt.models import Priors
 from bayesirt.models.two_pl import hierarchical_items
@@ -151,15 +152,15 @@ def _run(priors: Priors, seen: Moments, key: Array) -> Numbers:
 
     def step(round_: Array, numbers: Numbers) -> Numbers:
         for k, name in enumerate([*_NORMAL, *_LOG_CONCAVE]):
-            own_key, value = jax.random.fold_in(keys[round_], k), numbers[name]
+            own, value = RandomNumbers(jax.random.fold_in(keys[round_], k)), numbers[name]
 
             def along(t: Array, name: str = name, numbers: Numbers = numbers) -> Array:
                 return log_density(priors, seen, numbers | {name: numbers[name] + t})
 
             if name in _NORMAL:
-                t = normal_draw(own_key, along, zero)
+                t = normal_draw(own, along, zero)
             else:
-                t, _ = log_concave_move(own_key, along, origin[name] - value)
+                t, _ = log_concave_move(own, along, origin[name] - value)
             numbers = numbers | {name: value + t}
         return numbers
 

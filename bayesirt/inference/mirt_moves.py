@@ -21,6 +21,7 @@ from bayesirt.inference.block_steps import joint_normal_draw, log_uniform
 from bayesirt.inference.blocked import Move, Position, Statistics
 from bayesirt.inference.chain_starts import Start, place_leaning, usable
 from bayesirt.inference.checkpoint import Samples
+from bayesirt.inference.random_numbers import RandomNumbers
 from bayesirt.inference.two_way import TwoWay, abilities_by
 from bayesirt.models import Mirt
 from bayesirt.models.mirt import MU_A_SD, MU_B_SD, USUAL_SPREAD
@@ -101,24 +102,23 @@ class Exploratory(TwoWay):
         return centre, width
 
 
-def draw_slope_population(key: Array, sites: Position) -> tuple[Position, Statistics]:
+def draw_slope_population(numbers: RandomNumbers, sites: Position) -> tuple[Position, Statistics]:
     """Draw μ_a, then Λ: Gibbs steps.
 
     μ_a | a, Λ is normal with precision JΛ + I, and Λ | a, μ_a ~ Wishart(K + 2 + J, rate s² I + Σ_j
     (a_j - μ_a)(a_j - μ_a)ᵀ).
     """
-    of_mean, of_precision = jax.random.split(key)
     a, mu = sites["a"], sites["mu_a"]
     (n_items, n), identity = a.shape, jnp.eye(a.shape[1], dtype=a.dtype)
     precision = TO_PRECISION(sites["precision_a"])
     score = precision @ (a - mu).sum(0) - mu / MU_A_SD**2
-    mu = mu + joint_normal_draw(of_mean, score, n_items * precision + identity / MU_A_SD**2)
+    mu = mu + joint_normal_draw(numbers, score, n_items * precision + identity / MU_A_SD**2)
     rate = USUAL_SPREAD**2 * identity + (a - mu).T @ (a - mu)
-    drawn = Wishart(n + 2.0 + n_items, rate_matrix=rate).sample(of_precision)
+    drawn = Wishart(n + 2.0 + n_items, rate_matrix=rate).sample(numbers.key())
     return sites | {"mu_a": mu, "precision_a": TO_PRECISION.inv(drawn)}, {}
 
 
-def draw_axes(way: TwoWay, key: Array, sites: Position) -> tuple[Position, Statistics]:
+def draw_axes(way: TwoWay, numbers: RandomNumbers, sites: Position) -> tuple[Position, Statistics]:
     """Redraw the abilities' scales and angles, and move the slopes' population along.
 
     Along θ → M θ of `axes_changed`, M lower triangular, the product of all Jacobians and priors
@@ -129,18 +129,17 @@ def draw_axes(way: TwoWay, key: Array, sites: Position) -> tuple[Position, Stati
 
     Liu & Sabatti 2000.
     """
-    draw_key, accept_key = jax.random.split(key)
     theta, mu = way.independent(sites), sites["mu_a"]
     n_rows, n = theta.shape
     products = theta.T @ theta + USUAL_SPREAD**2 * TO_PRECISION(sites["precision_a"])
     products += jnp.outer(sites["mu_b"], sites["mu_b"]) / MU_B_SD**2
     identity = jnp.eye(n, dtype=theta.dtype)
-    drawn = WishartCholesky(n_rows + n + 2.0, scale_tril=identity).sample(draw_key)
+    drawn = WishartCholesky(n_rows + n + 2.0, scale_tril=identity).sample(numbers.key())
     root = jnp.linalg.cholesky(products)
     matrix = jax.scipy.linalg.solve_triangular(root, drawn.T, trans=1, lower=True).T
     moved = axes_changed(sites, matrix)
     ratio = ((mu**2).sum() - (moved["mu_a"] ** 2).sum()) / (2 * MU_A_SD**2)
-    accepted = log_uniform(accept_key, ratio) < ratio
+    accepted = log_uniform(numbers, ratio) < ratio
     new_sites = jax.tree.map(partial(jnp.where, accepted), moved, sites)
     return new_sites, {"acceptance_axes": accepted.astype(theta.dtype)}
 

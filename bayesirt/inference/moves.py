@@ -25,12 +25,12 @@ from bayesirt.inference.block_steps import (
     newton_line_move,
     newton_move,
     newton_step,
-    normal_draw,
     quadratic_draw,
     shortened,
     towards,
 )
 from bayesirt.inference.blocked import Move, Position, Statistics
+from bayesirt.inference.random_numbers import RandomNumbers
 from bayesirt.inference.subject_moves import move_subjects
 from bayesirt.inference.two_way import TwoWay
 from bayesirt.likelihood.passes import ItemSums, Passes
@@ -54,45 +54,47 @@ def moves_of(way: TwoWay, data: Any, *, dtype: DTypeLike = jnp.float32) -> list[
 
 def population_moves(way: TwoWay) -> list[Move]:
     """Return the moves that do not depend on any observed data."""
-    lines: list[Move] = [partial(move_along, way, line) for line in way.model.lines]
-    return [partial(draw_means, way), partial(move_spreads, way), *lines]
+    lines: list[Move] = [
+        partial(move_along, way, line) for line in way.model.lines if not line.normal
+    ]
+    return [partial(draw_centres, way), partial(move_spreads, way), *lines]
 
 
 def move_blocks(
-    way: TwoWay, data: Any, dtype: DTypeLike, key: Array, sites: Position
+    way: TwoWay, data: Any, dtype: DTypeLike, numbers: RandomNumbers, sites: Position
 ) -> tuple[Position, Statistics]:
     """Move all subjects, then all items, then (for some models) hyperparameters with the items.
 
     The statistics are acceptance rates and the log likelihood of the answers.
     """
-    keys, passes = jax.random.split(key, 5), way.passes(data, sites, dtype)
+    passes = way.passes(data, sites, dtype)
     theta, items = way.theta(sites), way.coefficients_of(sites)
-    chance, normals = chance_for(keys[0], theta), way.normals(sites, data)
+    chance, normals = chance_for(numbers, theta), way.normals(sites, data)
     step = move_subjects(passes, chance, theta, items, normals)
-    sites = way.after_subjects(keys[1], way.with_theta(sites, step.theta), data)
+    sites = way.after_subjects(numbers, way.with_theta(sites, step.theta), data)
     statistics = {"acceptance_theta": step.accepted.mean(dtype=theta.dtype)}
     sites, sums, statistics["acceptance_items"] = move_items(
-        way, passes, keys[2], sites, step.sums, _shares(way, keys[4], sites)
+        way, passes, numbers, sites, step.sums, _shares(way, numbers, sites)
     )
     if way.interweaves:
         sites, sums, statistics["acceptance_interweaving"] = move_with_items(
-            way, passes, keys[3], sites, sums
+            way, passes, numbers, sites, sums
         )
     return sites, statistics | {"log_likelihood": sums.log_likelihood.sum()}
 
 
-def _shares(way: TwoWay, key: Array, sites: Position) -> Float[Array, " item"] | None:
+def _shares(way: TwoWay, numbers: RandomNumbers, sites: Position) -> Float[Array, " item"] | None:
     """Return the length of each item's step relative to Newton's, if some are short."""
     if not way.short_steps:
         return None
-    full_steps = jax.random.bernoulli(key, 1 - _FEW_SHORT, sites["d"].shape)
-    return jnp.where(full_steps, jnp.ones((), sites["d"].dtype), SHORT)
+    short = numbers.uniform(sites["d"].shape, sites["d"].dtype) <= _FEW_SHORT
+    return jnp.where(short, SHORT, jnp.ones((), sites["d"].dtype))
 
 
 def move_items(
     way: TwoWay,
     passes: Passes,
-    key: Array,
+    numbers: RandomNumbers,
     sites: Position,
     sums: ItemSums,
     shares: Float[Array, " item"] | None = None,
@@ -104,7 +106,6 @@ def move_items(
     so they serve as a proposal for the density with them; the acceptance ratio is that of the
     factors. With pivots, the coordinates are the log slope and the intercept at the pivot.
     """
-    step_key, common_key = jax.random.split(key)
     items, pivots = way.packed(sites), way.pivots(passes, sites)
 
     def coefficients(place: Array) -> Array:
@@ -137,12 +138,12 @@ def move_items(
 
     place = _to_pivots(items, pivots)
     step = newton_move(
-        way.chance(step_key, items), place, evaluate, current=(conditional(place, sums), sums)
+        way.chance(numbers, items), place, evaluate, current=(conditional(place, sums), sums)
     )
     to = choose(step.accepted, _from_pivots(step.position, pivots), items)
     moved = sites | way.unpacked(sites, to)
     ratio = way.terms(moved).common - way.terms(sites).common
-    accepted = step.accepted & (log_uniform(common_key, ratio) < ratio)
+    accepted = step.accepted & (log_uniform(numbers, ratio) < ratio)
     sums = jax.tree.map(partial(choose, accepted), step.notes[1], step.notes[0])
     moved = sites | way.unpacked(sites, choose(accepted, to, items))
     return moved, sums, accepted.mean(dtype=items.dtype)
@@ -150,11 +151,14 @@ def move_items(
 
 def _to_pivots(items: Array, pivots: Array | None) -> Array:
     """Replace intercepts, which follow log slopes, by those at pivots; this keeps the volume."""
-    return items if pivots is None else items.at[:, 1].add(jnp.exp(items[:, 0]) * pivots)
+    return items if pivots is None else _from_pivots(items, -pivots)
 
 
 def _from_pivots(place: Array, pivots: Array | None) -> Array:
-    return place if pivots is None else place.at[:, 1].add(-jnp.exp(place[:, 0]) * pivots)
+    if pivots is None:
+        return place
+    is_intercept = jnp.arange(place.shape[1]) == 1
+    return place - is_intercept * (jnp.exp(place[:, 0]) * pivots)[:, None]
 
 
 def item_conditional(
@@ -169,7 +173,7 @@ def item_conditional(
     jacobian = along(partial(way.coefficients, sites), items)
     slope = along(partial(way.of_items, sites), items)
     standard = along(partial(way.standard_items, sites), items)
-    of_prior = jnp.einsum("kxj,lxj->jkl", standard, standard)
+    of_prior = jnp.moveaxis((standard[:, None] * standard).sum(2), -1, 0)
     least = jnp.finfo(items.dtype).eps * jnp.eye(items.shape[1], dtype=items.dtype)
     jacobian = jacobian[..., : sums.score.shape[-1]]  # without coefficients that are held fixed
     value = sums.log_likelihood + way.of_items(sites, items)
@@ -200,7 +204,7 @@ def carried(
 
 
 def move_with_items(
-    way: TwoWay, passes: Passes, key: Array, sites: Position, sums: ItemSums
+    way: TwoWay, passes: Passes, numbers: RandomNumbers, sites: Position, sums: ItemSums
 ) -> tuple[Position, ItemSums, Array]:
     """Move the hyperparameters and carry the items along, as `carried` does.
 
@@ -237,29 +241,42 @@ def move_with_items(
         return (new.log_likelihood - old.log_likelihood).sum()[None]
 
     current = conditional(old_hyper, sums), sums
-    step = newton_move(chance_for(key, old_hyper), old_hyper, evaluate, current=current, gain=gain)
+    chance = chance_for(numbers, old_hyper)
+    step = newton_move(chance, old_hyper, evaluate, current=current, gain=gain)
     sums = jax.tree.map(partial(jnp.where, step.accepted[0]), step.notes[1], step.notes[0])
     return carried(way, sites, step.position[0])[0], sums, step.accepted[0].astype(old_hyper.dtype)
 
 
-def draw_means(way: TwoWay, key: Array, sites: Position) -> tuple[Position, Statistics]:
-    """Draw the means and regression coefficients of populations, which are normal: a Gibbs step."""
-    names = way.means(sites)
-    if not names:
-        return sites, {}
+def draw_centres(
+    way: TwoWay, numbers: RandomNumbers, sites: Position
+) -> tuple[Position, Statistics]:
+    """Draw the means and regression coefficients of populations, and the levels of subjects.
 
-    origin, unravel = ravel_pytree({name: sites[name] for name in names})
+    All are jointly normal given the rest: a Gibbs step.
+    """
+    names, levels = way.means(sites), [line for line in way.model.lines if line.normal]
+    steps = {name: jnp.zeros_like(sites[name]) for name in names}
+    steps |= {line.name: jnp.zeros(line.shape, sites["theta"].dtype) for line in levels}
+    if not steps:
+        return sites, {}
+    origin, unravel = ravel_pytree(steps)
 
     def moved(t: Array) -> Position:
-        return sites | unravel(origin + t)
+        step = unravel(t)
+        new_sites = sites | {name: sites[name] + step[name] for name in names}
+        for line in levels:
+            new_sites = way.along(line, new_sites, step[line.name])[0]
+        return new_sites
 
     def log_density(t: Array) -> Array:
         return way.terms(moved(t)).total()
 
-    return moved(quadratic_draw(key, log_density, origin)), {}
+    return moved(quadratic_draw(numbers, log_density, origin)), {}
 
 
-def move_spreads(way: TwoWay, key: Array, sites: Position) -> tuple[Position, Statistics]:
+def move_spreads(
+    way: TwoWay, numbers: RandomNumbers, sites: Position
+) -> tuple[Position, Statistics]:
     """Move log σ of each population given its values and centre."""
     names = way.spreads(sites)
     if not names:
@@ -274,23 +291,21 @@ def move_spreads(way: TwoWay, key: Array, sites: Position) -> tuple[Position, St
 
     variances = [jnp.mean((sites[x] - way.centre(sites, x)) ** 2) for x in names]
     origin = [0.5 * jnp.log(s) - sites[f"sigma_{x}"] for s, x in zip(variances, names, strict=True)]
-    t, accepted = log_concave_move(key, log_density, jnp.stack(origin))
+    t, accepted = log_concave_move(numbers, log_density, jnp.stack(origin))
     return moved(t), {"acceptance_sigma": accepted.mean(dtype=t.dtype)}
 
 
-def move_along(way: TwoWay, line: Line, key: Array, sites: Position) -> tuple[Position, Statistics]:
+def move_along(
+    way: TwoWay, line: Line, numbers: RandomNumbers, sites: Position
+) -> tuple[Position, Statistics]:
     """Move along a line on which no predictor changes, so that only priors matter."""
 
     def log_density(t: Array) -> Array:
         moved, log_jacobian = way.along(line, sites, t)
         return way.terms(moved).total() + log_jacobian
 
-    if line.normal:
-        zero = jnp.zeros(line.shape, sites["theta"].dtype)
-        t = (quadratic_draw if line.shape else normal_draw)(key, log_density, zero)
-        return way.along(line, sites, t)[0], {}
     least = _LEAST_OF_A_SUBJECT * len(sites["theta"])
-    t, accepted = newton_line_move(key, log_density, least)
+    t, accepted = newton_line_move(numbers, log_density, least)
     return way.along(line, sites, t)[0], {f"acceptance_{line.name}": accepted.astype(t.dtype)}
 
 

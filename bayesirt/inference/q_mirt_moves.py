@@ -29,6 +29,7 @@ from bayesirt.inference.blocked import Move, Position, Statistics
 from bayesirt.inference.chain_starts import Start, place_leaning, place_population, usable
 from bayesirt.inference.checkpoint import Samples
 from bayesirt.inference.q_mirt_rotations import turn_abilities
+from bayesirt.inference.random_numbers import RandomNumbers
 from bayesirt.inference.start_coordinates import FromMoments, StartCoordinates
 from bayesirt.inference.subject_moves import Normals
 from bayesirt.inference.two_way import TwoWay, abilities_by
@@ -108,9 +109,9 @@ class ByQMatrix(TwoWay):
         """Return the items' separate sites."""
         return {"a": items[self.needs.item, self.needs.slot], "d": items[:, -1]}
 
-    def chance(self, key: Array, items: Float[Array, "item dim"]) -> Chance:
+    def chance(self, numbers: RandomNumbers, items: Float[Array, "item dim"]) -> Chance:
         """Draw the random numbers of one step of all items, 0 for empty slots."""
-        drawn = chance_for(key, items)
+        drawn = chance_for(numbers, items)
         free = np.column_stack([self.needs.filled, np.ones(len(items), bool)])
         return drawn._replace(noise=jnp.where(free, drawn.noise, 0))
 
@@ -218,7 +219,9 @@ def correlation_site(sites: Position) -> str | None:
     return next((name for name in ("root", "general") if name in sites), None)
 
 
-def move_scales(way: ByQMatrix, key: Array, sites: Position) -> tuple[Position, Statistics]:
+def move_scales(
+    way: ByQMatrix, numbers: RandomNumbers, sites: Position
+) -> tuple[Position, Statistics]:
     """Move the spreads of all abilities together with μ_a, without changing η.
 
     With e = exp(t), the log density of abilities and μ_b, which acts like one more subject, is
@@ -253,12 +256,14 @@ def move_scales(way: ByQMatrix, key: Array, sites: Position) -> tuple[Position, 
         return Conditional(value[None], score[None], (design + outer + jnp.diag(ridge))[None]), None
 
     present = jnp.zeros((1, needs.n_abilities + 1), theta.dtype)
-    step = newton_move(chance_for(key, present), present, evaluate)
+    step = newton_move(chance_for(numbers, present), present, evaluate)
     moved, _ = scales_stretched(needs, sites, step.position[0])
     return moved, {"acceptance_scales": step.accepted[0].astype(theta.dtype)}
 
 
-def move_correlations(way: ByQMatrix, key: Array, sites: Position) -> tuple[Position, Statistics]:
+def move_correlations(
+    way: ByQMatrix, numbers: RandomNumbers, sites: Position
+) -> tuple[Position, Statistics]:
     """Move the correlations given the abilities: one Hamiltonian Monte Carlo step."""
     name = correlation_site(sites)
     if name is None:
@@ -274,12 +279,12 @@ def move_correlations(way: ByQMatrix, key: Array, sites: Position) -> tuple[Posi
         return terms.each[name].sum() - n_rows * jnp.log(jnp.diag(root)).sum() - jnp.trace(seen) / 2
 
     step = _STEP / (jnp.sqrt(n_rows + 1.0) * start.size**0.25)
-    end, accepted = follow_trajectory(key, start, log_density, step=step, n_steps=_STEPS)
+    end, accepted = follow_trajectory(numbers, start, log_density, step=step, n_steps=_STEPS)
     return sites | {name: end}, {"acceptance_correlations": accepted.astype(start.dtype)}
 
 
 def move_with_abilities(
-    way: ByQMatrix, data: Any, dtype: DTypeLike, key: Array, sites: Position
+    way: ByQMatrix, data: Any, dtype: DTypeLike, numbers: RandomNumbers, sites: Position
 ) -> tuple[Position, Statistics]:
     """Move the correlations and carry the abilities along, with z fixed.
 
@@ -319,7 +324,7 @@ def move_with_abilities(
         return (new - old).sum()[None]
 
     start = sites[name][None]
-    step = newton_move(chance_for(key, start), start, evaluate, gain=gain)
+    step = newton_move(chance_for(numbers, start), start, evaluate, gain=gain)
     value = step.position[0]
     moved = sites | carried(value) | {name: value}
     return moved, {"acceptance_with_abilities": step.accepted[0].astype(value.dtype)}

@@ -18,6 +18,7 @@ from numpyro.distributions import LKJCholesky, biject_to
 
 from bayesirt.inference.block_steps import log_uniform
 from bayesirt.inference.blocked import Position, Statistics
+from bayesirt.inference.random_numbers import RandomNumbers
 from bayesirt.inference.two_way import abilities_by
 from bayesirt.likelihood.loadings import Loadings
 from bayesirt.models.mirt import MU_B_SD
@@ -86,7 +87,9 @@ def turned(
     return new, jnp.where(possible, log_ratio, -jnp.inf)
 
 
-def turn_abilities(way: Any, key: Array, sites: Position) -> tuple[Position, Statistics]:
+def turn_abilities(
+    way: Any, numbers: RandomNumbers, sites: Position
+) -> tuple[Position, Statistics]:
     """Turn each ability towards or away from those that all of its items also need."""
     needs = way.needs
     pairs = np.tile(nested_pairs(needs), (_ROUNDS, 1))
@@ -97,9 +100,12 @@ def turn_abilities(way: Any, key: Array, sites: Position) -> tuple[Position, Sta
         needs.slopes(needs.in_slots(jnp.exp(sites["a"]))),
         jnp.eye(needs.n_abilities, dtype=sites["theta"].dtype),
     )
-    turn = partial(_one_turn, needs, sites)
-    keys = jax.random.split(key, len(pairs))
-    end, accepted = jax.lax.scan(turn, start, (jnp.asarray(pairs), keys))
+    narrow, wide = np.log([_NARROWEST, _WIDEST])
+    like = jnp.zeros(len(pairs), start.slopes.dtype)
+    widths = jnp.exp(narrow + (wide - narrow) * numbers.uniform(like.shape, like.dtype))
+    angles = widths * numbers.normal(like.shape, like.dtype)
+    turns = jnp.asarray(pairs), angles, log_uniform(numbers, like)
+    end, accepted = jax.lax.scan(partial(_one_turn, needs, sites), start, turns)
     moved = turned_sites(needs, sites, end)
     return moved, {"acceptance_turns": accepted.mean(dtype=sites["theta"].dtype)}
 
@@ -116,14 +122,10 @@ def turned_sites(needs: Loadings, sites: Position, end: Turning) -> Position:
 
 
 def _one_turn(
-    needs: Loadings, sites: Position, state: Turning, drawn: tuple[Array, Array]
+    needs: Loadings, sites: Position, state: Turning, turn: tuple[Array, Array, Array]
 ) -> tuple[Turning, Array]:
-    pair, key = drawn
-    width_key, angle_key, accept_key = jax.random.split(key, 3)
-    narrow, wide = np.log([_NARROWEST, _WIDEST])
-    width = jnp.exp(jax.random.uniform(width_key, (), state.slopes.dtype, narrow, wide))
-    angle = width * jax.random.normal(angle_key, (), state.slopes.dtype)
+    pair, angle, chance = turn
     new, ratio = turned(needs, sites, state, pair, angle)
-    accepted = log_uniform(accept_key, ratio) < ratio
+    accepted = chance < ratio
     new_state = jax.tree.map(lambda there, here: jnp.where(accepted, there, here), new, state)
     return new_state, accepted

@@ -21,6 +21,8 @@ from bayesirt.likelihood.passes import ItemSums, Passes
 _Notes = tuple[PredictorTerms, Array]
 _LEAST_GROWTH = -2.0
 """Least growth of a cell's log information over half a step."""
+_FEW_CELLS = 2**15
+"""Cells up to which both evaluations are a loop, which compiles faster but copies cells."""
 
 
 class Normals(NamedTuple):
@@ -107,7 +109,9 @@ def _moved(
         change = new[0].log_likelihood - old[0].log_likelihood
         return layout.over_items(change, jnp.ones_like(others[0], change.dtype))
 
-    step = newton_move(chance, theta, evaluate, gain=gain)
+    few = len(theta) * slopes.shape[0] <= _FEW_CELLS
+    current = None if few else evaluate(theta)
+    step = newton_move(chance, theta, evaluate, current=current, gain=gain)
     accepted = layout.to_cells(step.accepted)
     terms, growth = jax.tree.map(partial(jnp.where, accepted), step.notes[1], step.notes[0])
     sums = passes.sums_over_subjects(layout, step.position, terms, growth)

@@ -54,7 +54,7 @@ class Sweeps:
         return state.position | {f"{_OF_SWEEP}{k}": x for k, x in state.statistics.items()}
 
     def _kernel(self, data: Any) -> BlockedNewton:
-        return BlockedNewton([partial(_sweep, self.way, data)])
+        return BlockedNewton([lambda numbers, sites: _sweep(self.way, data, numbers.key(), sites)])
 
 
 @partial(jax.jit, static_argnums=0)

@@ -25,6 +25,7 @@ from bayesirt.inference.block_steps import Chance, chance_for
 from bayesirt.inference.blocked import Move, Position
 from bayesirt.inference.chain_starts import Start
 from bayesirt.inference.checkpoint import Samples
+from bayesirt.inference.random_numbers import RandomNumbers
 from bayesirt.inference.row_shards import place_rows
 from bayesirt.inference.site_terms import SiteTerms, site_terms, transforms_at
 from bayesirt.inference.start_coordinates import FromMoments, StartCoordinates
@@ -158,9 +159,9 @@ class TwoWay(ABC):
         """Return the ability at which each item's intercept is expressed while it moves, if any."""
         return None
 
-    def chance(self, key: Array, items: Float[Array, "item dim"]) -> Chance:
+    def chance(self, numbers: RandomNumbers, items: Float[Array, "item dim"]) -> Chance:
         """Draw the random numbers of one step of all items."""
-        return chance_for(key, items)
+        return chance_for(numbers, items)
 
     def populations(self, sites: Position) -> list[str]:
         """Return the names of the sites with a μ and a σ."""
@@ -231,7 +232,12 @@ class TwoWay(ABC):
         further = (values[name] for name in self.model.family.further)
         return answers(values["theta"], values["a"], values["d"], *further)
 
-    def after_subjects(self, key: Array, sites: Position, data: Any) -> Position:  # noqa: ARG002
+    def after_subjects(
+        self,
+        numbers: RandomNumbers,  # noqa: ARG002
+        sites: Position,
+        data: Any,  # noqa: ARG002
+    ) -> Position:
         """Redraw the sites that depend on abilities, after these have moved."""
         return sites
 

@@ -17,7 +17,7 @@ from bayesirt.data.responses import Responses
 from bayesirt.likelihood.families import LOGIT
 from bayesirt.likelihood.family import Family
 
-_FEW_COLUMNS = 3
+_FEW_COLUMNS = 4
 """Number of columns up to which products with vectors are faster than one with a matrix."""
 _LEAST_ROWS = 16
 """Minimum number of rows per block; with fewer, sums over rows are hardly vectorised."""

@@ -26,6 +26,7 @@ from bayesirt.inference.lart_moves import (
     draw_wrong_lengths,
 )
 from bayesirt.inference.nuts import Target
+from bayesirt.inference.random_numbers import RandomNumbers
 from bayesirt.inference.start_coordinates import Known, StartCoordinates
 from bayesirt.likelihood.cell_sums import layout_of
 from bayesirt.likelihood.latencies import latencies_of
@@ -122,7 +123,7 @@ def test_slopes_and_levels_are_drawn_from_their_regression(responses, slope):
     move = draw_wrong_lengths if slope == "delta" else draw_lengths
 
     def draw(key: jax.Array) -> jax.Array:
-        moved, _ = move(WAY, latencies, key, sites)
+        moved, _ = move(WAY, latencies, RandomNumbers(key), sites)
         return jnp.stack([moved[slope], moved["omega"]])
 
     n = 40_000

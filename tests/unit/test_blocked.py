@@ -29,6 +29,7 @@ from bayesirt.inference.block_steps import (
 from bayesirt.inference.blocked import BlockedNewton, start_chains
 from bayesirt.inference.moves import moves_of
 from bayesirt.inference.one_ability import OneAbility
+from bayesirt.inference.random_numbers import RandomNumbers
 from bayesirt.inference.subject_moves import Normals, move_subjects
 from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.likelihood.cell_sums import layout_of
@@ -86,12 +87,12 @@ def log_gamma_block(x: jax.Array) -> tuple[Conditional, None]:
 
 
 def newton(key: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
-    step = newton_move(chance_for(key, x[:, None]), x[:, None], log_gamma_block)
+    step = newton_move(chance_for(RandomNumbers(key), x[:, None]), x[:, None], log_gamma_block)
     return step.position[:, 0], step.accepted
 
 
 def along_a_line(key: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
-    t, accepted = log_concave_move(key, lambda t: log_gamma(x + t), -x)
+    t, accepted = log_concave_move(RandomNumbers(key), lambda t: log_gamma(x + t), -x)
     return x + t, accepted
 
 
@@ -114,7 +115,9 @@ def test_a_move_leaves_its_distribution_as_it_is(move, least):
 def test_a_quadratic_density_is_drawn_exactly_from_anywhere():
     """A correct draw fails with a new key once in 10^6."""
     draws = normal_draw(
-        jax.random.key(1), lambda t: -2 * (t - 3) ** 2, jnp.linspace(-9, 9, MEMBERS)
+        RandomNumbers(jax.random.key(1)),
+        lambda t: -2 * (t - 3) ** 2,
+        jnp.linspace(-9, 9, MEMBERS),
     )
     assert kstest(2 * (np.asarray(draws) - 3), "norm").pvalue > 1e-6
 
@@ -179,7 +182,7 @@ def test_passes_say_what_plain_evaluation_says(sparse, dtype, block_cells, toler
 
     items = jnp.stack([a, d], -1)
     check(jax.jit(passes.item_sums)(theta[:, None], items), theta)
-    chance = chance_for(jax.random.key(1), theta[:, None])
+    chance = chance_for(RandomNumbers(jax.random.key(1)), theta[:, None])
     standard = Normals(jnp.zeros((len(theta), 1)), jnp.ones((len(theta), 1, 1)))
     step = jax.jit(partial(move_subjects, passes))(chance, theta[:, None], items, standard)
     assert 0.5 < float(step.accepted.mean()) < 1
@@ -243,7 +246,7 @@ def test_subjects_far_out_in_a_tail_find_back():
     items, start = jnp.stack([a, d], -1), jnp.full((200, 1), -3.0)
 
     def step(theta, key):
-        moved = move_subjects(passes, chance_for(key, theta), theta, items, standard)
+        moved = move_subjects(passes, chance_for(RandomNumbers(key), theta), theta, items, standard)
         return moved.theta, moved.theta[:, 0]
 
     keys = jax.random.split(jax.random.key(0), 100)

@@ -20,6 +20,7 @@ from bayesirt.estimators.cluster_shares import share_density
 from bayesirt.inference.cluster_moves import share_moved, with_clusters
 from bayesirt.inference.engines import plan_engine
 from bayesirt.inference.one_ability import OneAbility
+from bayesirt.inference.random_numbers import RandomNumbers
 from bayesirt.models import TwoPL
 from bayesirt.names import in_percent
 from bayesirt.posterior import Posterior
@@ -63,7 +64,7 @@ def test_a_share_far_from_its_mode_comes_back():
     codes = tuple(int(k) for k in np.repeat(np.arange(70), 2))
     values = jnp.asarray(np.repeat(rng.normal(0, 0.87, 70), 2) + rng.normal(0, 0.5, 140))
     way = with_clusters(OneAbility)(TwoPL(), codes)
-    move = jax.jit(lambda key, logit: share_moved(key, way, logit, values))
+    move = jax.jit(lambda key, logit: share_moved(RandomNumbers(key), way, logit, values))
     logit, drawn, accepted = jnp.asarray(-6.0), [], []
     for key in jax.random.split(jax.random.key(0), 2000):
         logit, taken = move(key, logit)

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesirt.inference.block_steps import follow_trajectory
+from bayesirt.inference.random_numbers import RandomNumbers
 
 
 def test_trajectories_keep_a_density():
@@ -17,7 +18,7 @@ def test_trajectories_keep_a_density():
 
     def chain(key: jax.Array) -> jax.Array:
         def again(time: jax.Array, place: jax.Array) -> jax.Array:
-            own = jax.random.fold_in(key, time)
+            own = RandomNumbers(jax.random.fold_in(key, time))
             return follow_trajectory(own, place, density, step=0.9, n_steps=4)[0]
 
         return jax.lax.fori_loop(0, 20, again, jnp.zeros(2))

@@ -28,6 +28,7 @@ from bayesirt.inference.laplace import ApproximationWarning
 from bayesirt.inference.lart_laplace import abilities_from_lengths, sample_lart_laplace
 from bayesirt.inference.lart_moves import WithLengths
 from bayesirt.inference.memory import bytes_needed
+from bayesirt.inference.random_numbers import RandomNumbers
 from bayesirt.likelihood.cell_sums import layout_of
 from bayesirt.likelihood.latencies import latencies_of
 from bayesirt.models import LaRT, TwoPL
@@ -139,7 +140,12 @@ def test_speeds_are_drawn_as_the_lengths_and_the_ability_say():
     latencies = latencies_of(RESPONSES, layout_of(RESPONSES))
     way, n = WithLengths(LaRT()), 4000
     sites = {k: jnp.asarray(v) for k, v in way.start(estimate(), latencies)[0].items()}
-    draw = jax.jit(jax.vmap(lambda key: way.after_subjects(key, sites, latencies)["tau"]))
+
+    @jax.jit
+    @jax.vmap
+    def draw(key):
+        return way.after_subjects(RandomNumbers(key), sites, latencies)["tau"]
+
     tau = np.asarray(draw(jax.random.split(KEY, n)))
     values = way.terms(sites).values
     p = (values["phi"] ** 2 / values["lam"]).sum()

@@ -17,7 +17,7 @@ from bayesirt.estimators.mirt import _EM, fit_mirt
 from bayesirt.estimators.mirt_population import (
     ItemPopulation,
     MirtPopulation,
-    located,
+    best_shift,
     moved_axes,
     population_loss,
     to_standard,
@@ -179,10 +179,16 @@ def test_location_and_scale_are_the_best():
         at = jnp.eye(2), jnp.zeros(2), moved[0].population.mu_d
         return jax.grad(loss, argnums=(0, 1, 2))(*at, moved)
 
-    _, shift, mu_d = gradients(jax.jit(located)(*first))
+    @jax.jit
+    def located(parameters, beliefs):
+        shift, mu_d = best_shift(parameters, beliefs)
+        (items, population), beliefs = moved_axes(parameters, beliefs, jnp.eye(2), shift)
+        return MirtPopulation(items, population._replace(mu_d=mu_d)), beliefs
+
+    _, shift, mu_d = gradients(located(*first))
     np.testing.assert_allclose(shift, 0, atol=1e-8)
     assert float(mu_d) == pytest.approx(0, abs=1e-8)
-    scale = gradients(jax.jit(to_standard)(*first))[0]
+    scale = gradients(jax.jit(to_standard)(*first, items))[0]
     np.testing.assert_allclose(scale, 0, atol=1e-8)
 
 

@@ -31,6 +31,7 @@ from bayesirt.inference.mirt_moves import (
     axes_changed,
 )
 from bayesirt.inference.moves import item_conditional, moves_of
+from bayesirt.inference.random_numbers import RandomNumbers
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.likelihood.families import LOGIT
 from bayesirt.likelihood.loadings import Loadings
@@ -117,7 +118,7 @@ def test_slopes_population_is_drawn_from_its_conditionals(monkeypatch):
     monkeypatch.setattr(
         mirt_moves, "Wishart", lambda *a, **k: drawn_from.append(Wishart(*a, **k)) or drawn_from[0]
     )
-    mirt_moves.draw_slope_population(jax.random.key(0), SITES)
+    mirt_moves.draw_slope_population(RandomNumbers(jax.random.key(0)), SITES)
 
     def of_mean(mu):
         return total(SITES | {"mu_a": mu})
@@ -161,7 +162,7 @@ def test_axes_are_drawn_from_their_density(monkeypatch):
     monkeypatch.setattr(mirt_moves, "WishartCholesky", Noted)
     monkeypatch.setattr(mirt_moves, "log_uniform", accept)
     for _ in factors:
-        drawn.append(mirt_moves.draw_axes(WAY, jax.random.key(0), SITES)[0])
+        drawn.append(mirt_moves.draw_axes(WAY, RandomNumbers(jax.random.key(0)), SITES)[0])
     flat, unravel = ravel_pytree(SITES)
 
     @jax.jit

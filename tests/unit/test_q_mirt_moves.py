@@ -15,6 +15,7 @@ from bayesirt.inference.q_mirt_rotations import (
     turned,
     turned_sites,
 )
+from bayesirt.inference.random_numbers import RandomNumbers
 from bayesirt.likelihood.families import LOGIT
 from bayesirt.likelihood.loadings import Loadings
 from bayesirt.likelihood.passes import Passes
@@ -122,7 +123,7 @@ def test_scales_know_their_density(structure, monkeypatch):
             return way.terms(moved).total() + log_jacobian
 
         with pytest.raises(StopIteration):
-            q_mirt_moves.move_scales(way, jax.random.key(0), sites)
+            q_mirt_moves.move_scales(way, RandomNumbers(jax.random.key(0)), sites)
         here, there = (seen["evaluate"](x[None])[0] for x in (zero, t))
         found = there.value[0] - here.value[0], there.score[0]
         return found, (density(t) - density(zero), jax.grad(density)(t))
@@ -150,8 +151,9 @@ def test_correlations_that_carry_abilities_know_their_density(structure, monkeyp
 
     @jax.jit
     def found_and_expected(sites):
+        numbers = RandomNumbers(jax.random.key(0))
         with pytest.raises(StopIteration):
-            q_mirt_moves.move_with_abilities(way, layout, jnp.float64, jax.random.key(0), sites)
+            q_mirt_moves.move_with_abilities(way, layout, jnp.float64, numbers, sites)
         held = jnp.linalg.solve(jnp.linalg.cholesky(way.correlation(sites)), sites["theta"].T)
 
         def density(value):
@@ -223,7 +225,9 @@ def test_turns_that_would_make_a_slope_negative_are_refused():
     sites = nested_sites()
     steep = sites | {"a": sites["a"].at[0].set(3.0)}
     assert float(all_turned(steep, -1.0)[1]) == -jnp.inf
-    kept, _ = jax.jit(lambda x: turn_abilities(NESTED_PRIOR, jax.random.key(0), x))(steep)
+    kept, _ = jax.jit(lambda x: turn_abilities(NESTED_PRIOR, RandomNumbers(jax.random.key(0)), x))(
+        steep
+    )
     assert all(np.isfinite(x).all() for x in kept.values())
 
 
@@ -231,7 +235,7 @@ def test_only_abilities_inside_another_are_turned():
     assert nested_pairs(NESTED).tolist() == [[0, 1]]
     assert nested_pairs(PATTERN).tolist() == []
     way, sites = way_of("correlated"), some_sites("correlated")
-    assert turn_abilities(way, jax.random.key(0), sites)[0] is sites
+    assert turn_abilities(way, RandomNumbers(jax.random.key(0)), sites)[0] is sites
 
 
 def test_a_general_ability_is_the_default_beyond_ten():

@@ -17,6 +17,7 @@ from bayesirt.data.cells import SparseCells
 from bayesirt.data.clusters import Clusters
 from bayesirt.inference.block_steps import chance_for
 from bayesirt.inference.lart_moves import WithLengths
+from bayesirt.inference.random_numbers import RandomNumbers
 from bayesirt.inference.row_shards import put_everywhere, share_rows, spans_processes
 from bayesirt.inference.subject_moves import Normals, move_subjects
 from bayesirt.likelihood.cell_sums import layout_of, log_likelihood_of
@@ -61,7 +62,7 @@ def test_likelihood_and_gradient_are_those_of_one_device(data, n_devices):
 
 def test_a_step_of_every_subject_is_that_of_one_device(data):
     responses, theta, a, d = data
-    chance = chance_for(KEY, theta[:, None])
+    chance = chance_for(RandomNumbers(KEY), theta[:, None])
 
     @jax.jit
     def step(layout, scale):

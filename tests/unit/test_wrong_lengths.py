@@ -19,6 +19,7 @@ from bayesirt.data.responses import Responses
 from bayesirt.estimators.lart_em import fit_lart
 from bayesirt.inference.ability_belief import Answers, ItemDraws, LengthDraws, believe
 from bayesirt.inference.lart_moves import WithLengths, draw_lengths
+from bayesirt.inference.random_numbers import RandomNumbers
 from bayesirt.likelihood.cell_sums import layout_of
 from bayesirt.likelihood.latencies import latencies_of
 from bayesirt.models import LaRT
@@ -88,10 +89,10 @@ def test_steps_on_lengths_see_them_with_wrong_ones_taken_out(responses):
     of_delta = {"mu_delta": jnp.zeros(()), "sigma_delta": jnp.zeros(()), "delta": DELTA}
     latencies = latencies_of(responses, layout_of(responses), wrong_lengths=True)
     key, wrong = jax.random.key(0), WithLengths(LaRT(wrong_lengths=True))
-    one, said = draw_lengths(wrong, latencies, key, SITES | of_delta)
+    one, said = draw_lengths(wrong, latencies, RandomNumbers(key), SITES | of_delta)
     shorter = replace(with_lengths(MISSING, LOG_LENGTHS - DELTA * WRONG), cells=responses.cells)
     plain = latencies_of(shorter, layout_of(shorter))
-    other, said_other = draw_lengths(WithLengths(LaRT()), plain, key, SITES)
+    other, said_other = draw_lengths(WithLengths(LaRT()), plain, RandomNumbers(key), SITES)
     for name in ("phi", "omega", "lam"):
         np.testing.assert_allclose(one[name], other[name], rtol=1e-9, err_msg=name)
     assert "delta" not in other
