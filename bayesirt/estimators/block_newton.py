@@ -7,11 +7,12 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
-from bayesirt.estimators.cell_sums import CellSums, cell_sums, same_predictor
+from bayesirt.estimators.cell_sums import CellSums, cell_sums, jitted_cell_sums, same_predictor
 from bayesirt.estimators.step_halving import without_rising
 from bayesirt.estimators.weak_prior import WeakPrior
 from bayesirt.likelihood.cell_sums import ByRows
 from bayesirt.likelihood.family import Family
+from bayesirt.likelihood.host_arrays import host
 
 _MOST_HALVINGS = 12
 _ROUNDING = 64.0
@@ -36,8 +37,9 @@ def init_newton(
     dtype: DTypeLike | None = None,
 ) -> NewtonState:
     """Return the initial state; `dtype` is passed to `cell_sums`."""
-    sums = cell_sums(layout, family, *point, dtype=dtype)
-    return NewtonState(point, sums, sums.subject_loss.sum() + prior.loss(*point), jnp.array(1))
+    sums = jitted_cell_sums(layout, family, *point, dtype=dtype)
+    loss = host(sums.subject_loss).sum() + prior.loss(*map(host, point))
+    return NewtonState(point, sums, host(loss, sums.subject_loss.dtype), host(1))
 
 
 def newton_step(
@@ -122,5 +124,4 @@ def _slide(point: Point, sums: CellSums, prior: WeakPrior) -> tuple[Point, CellS
     of_a = prior.a_precision * jnp.sum(a**2)
     movable = (of_theta > 0) & (of_a > 0)
     scale = jnp.where(movable, (of_a / jnp.where(movable, of_theta, 1)) ** 0.25, 1)
-    sums = same_predictor(same_predictor(sums, shift, jnp.ones_like(scale)), 0 * shift, scale)
-    return (scale * theta, a / scale, d), sums
+    return (scale * theta, a / scale, d), same_predictor(sums, scale * shift, scale)

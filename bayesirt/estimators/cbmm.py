@@ -22,7 +22,7 @@ from bayesirt.data.responses import Responses
 from bayesirt.data.stored_cells import StoredCells
 from bayesirt.estimators.block_mm import init_mm, mm_step
 from bayesirt.estimators.block_newton import init_newton, newton_step
-from bayesirt.estimators.cell_sums import CellSums, cell_sums, cut_sums
+from bayesirt.estimators.cell_sums import CellSums, cut_sums, jitted_cell_sums
 from bayesirt.estimators.initial_values import Point, logit_start, to_standard
 from bayesirt.estimators.iteration import Iterations, iterate, joined
 from bayesirt.estimators.parameter_table import parameter_table
@@ -65,15 +65,13 @@ _STEPS = {
         1e-4,
     ),
     "newton": _Step(
-        jax.jit(init_newton, static_argnums=1, static_argnames="dtype"),
+        init_newton,
         jax.jit(newton_step, static_argnums=1, static_argnames="dtype"),
         WeakPrior(),
         "logits",
         1e-9,
     ),
 }
-
-_SUMS: Any = jax.jit(cell_sums, static_argnums=1)
 
 _COARSE_TOL = 1e-7
 """Tolerance of a first phase for large matrices in 32 bits, which is four times as fast as 64."""
@@ -153,7 +151,7 @@ def fit_cbmm(
     shift, scale = to_standard(np.asarray(point[0])[:n])
     theta, a, d = map(host, point)
     theta, a, d = (theta + shift) / scale, a * scale, d - a * shift
-    sums = cut_sums(_SUMS(layout, LOGIT, theta, a, d), n, n_items)
+    sums = cut_sums(jitted_cell_sums(layout, LOGIT, theta, a, d, dtype=None), n, n_items)
     point = theta[:n], a[:n_items], d[:n_items]
     settings = {
         "estimator": "cbmm",

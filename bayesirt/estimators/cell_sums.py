@@ -1,7 +1,7 @@
 """All sums over cells that block-wise steps on (θ, a, d) need, in one pass over the data."""
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -44,6 +44,9 @@ def cell_sums(
         partial(_sums_of_rows, family, dtype or theta.dtype), theta, a, d
     )
     return CellSums(*of_subjects, *of_items)
+
+
+jitted_cell_sums: Any = jax.jit(cell_sums, static_argnums=1, static_argnames="dtype")
 
 
 def cut_sums(sums: CellSums, n_subjects: int, n_items: int) -> CellSums:

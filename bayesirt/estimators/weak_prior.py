@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 
@@ -30,9 +29,9 @@ class WeakPrior:
     ) -> Float[Array, ""]:
         """Return the negative log density, up to a constant."""
         return 0.5 * (
-            self.theta_precision * jnp.sum(theta**2)
-            + self.a_precision * jnp.sum(a**2)
-            + self.d_precision * jnp.sum(d**2)
+            self.theta_precision * (theta**2).sum()
+            + self.a_precision * (a**2).sum()
+            + self.d_precision * (d**2).sum()
         )
 
 
