@@ -1,18 +1,134 @@
 """Batches of small symmetric matrices: packed triangles, inverses and unconstrained roots."""
 
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Protocol
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
+
+_UNROLLED = 4
+"""Dimensions up to which the factors of many matrices are computed entry by entry."""
+
+
+class Root(Protocol):
+    """The lower Cholesky factors L of positive definite matrices."""
+
+    def solve(self, values: Float[Array, "*row k"]) -> Float[Array, "*row k"]:
+        """Return L⁻¹ v."""
+        ...
+
+    def solve_transposed(self, values: Float[Array, "*row k"]) -> Float[Array, "*row k"]:
+        """Return L⁻ᵀ v."""
+        ...
+
+    def times_transposed(self, values: Float[Array, "*row k"]) -> Float[Array, "*row k"]:
+        """Return Lᵀ v."""
+        ...
+
+    def log_determinant(self) -> Float[Array, "*row"]:
+        """Return log |L|."""
+        ...
+
+    def inverse(self) -> Float[Array, "*row k k"]:
+        """Return (L Lᵀ)⁻¹."""
+        ...
+
+
+def root_of(matrices: Float[Array, "*row k k"]) -> Root:
+    """Return the Cholesky factors of positive definite matrices."""
+    size = matrices.shape[-1]
+    one_alone = matrices.size == size**2 > 1
+    if size > _UNROLLED or one_alone:
+        return _Whole(jnp.linalg.cholesky(matrices))
+    return _ByEntry(matrices)
+
+
+class _Whole(NamedTuple):
+    """Factors that LAPACK computes, which takes nothing to compile."""
+
+    lower: Float[Array, "*row k k"]
+
+    def solve(self, values: Array) -> Array:
+        return solve_triangular(self.lower, values[..., None], lower=True)[..., 0]
+
+    def solve_transposed(self, values: Array) -> Array:
+        return solve_triangular(self.lower, values[..., None], lower=True, trans="T")[..., 0]
+
+    def times_transposed(self, values: Array) -> Array:
+        return (self.lower * values[..., :, None]).sum(-2)
+
+    def log_determinant(self) -> Array:
+        return jnp.log(jnp.diagonal(self.lower, axis1=-2, axis2=-1)).sum(-1)
+
+    def inverse(self) -> Array:
+        identity = jnp.broadcast_to(jnp.eye(self.lower.shape[-1]), self.lower.shape)
+        back = solve_triangular(self.lower, identity.astype(self.lower.dtype), lower=True)
+        return jnp.swapaxes(back, -1, -2) @ back
+
+
+class _ByEntry:
+    """Factors of many small matrices.
+
+    Everything is a product with an inverse of the diagonal, as XLA compiles a quotient that several
+    others need by itself.
+    """
+
+    def __init__(self, matrices: Float[Array, "*row k k"]) -> None:
+        self._below: list[list[Array]] = []
+        self._pivots: list[Array] = []  # Squares of the diagonal.
+        self._inverses: list[Array] = []
+        for i in range(matrices.shape[-1]):
+            row: list[Array] = []
+            for j in range(i):
+                entry = matrices[..., i, j] - _sum(row[k] * self._below[j][k] for k in range(j))
+                row.append(entry * self._inverses[j])
+            self._below.append(row)
+            self._pivots.append(matrices[..., i, i] - _sum(x**2 for x in row))
+            self._inverses.append(jax.lax.rsqrt(self._pivots[i]))
+
+    def solve(self, values: Array) -> Array:
+        solved: list[Array] = []
+        for i, row in enumerate(self._below):
+            rest = values[..., i] - _sum(x * y for x, y in zip(row, solved, strict=True))
+            solved.append(rest * self._inverses[i])
+        return jnp.stack(solved, -1)
+
+    def solve_transposed(self, values: Array) -> Array:
+        solved: dict[int, Array] = {}
+        for i in reversed(range(len(self._below))):
+            rest = values[..., i] - _sum(self._below[k][i] * x for k, x in solved.items())
+            solved[i] = rest * self._inverses[i]
+        return jnp.stack([solved[i] for i in sorted(solved)], -1)
+
+    def times_transposed(self, values: Array) -> Array:
+        columns = []
+        for i, (square, inverse) in enumerate(zip(self._pivots, self._inverses, strict=True)):
+            rows = range(i + 1, len(self._below))
+            below = _sum(self._below[k][i] * values[..., k] for k in rows)
+            columns.append(square * inverse * values[..., i] + below)
+        return jnp.stack(columns, -1)
+
+    def log_determinant(self) -> Array:
+        return 0.5 * _sum(map(jnp.log, self._pivots))
+
+    def inverse(self) -> Array:
+        one, zero = jnp.ones_like(self._pivots[0]), jnp.zeros_like(self._pivots[0])
+        size = range(len(self._pivots))
+        axes = [jnp.stack([one if k == i else zero for k in size], -1) for i in size]
+        return jnp.stack([self.solve_transposed(self.solve(axis)) for axis in axes], -1)
+
+
+def _sum(terms: Iterable[Array]) -> Any:
+    return sum(terms, start=0.0)
 
 
 def inverse(matrices: Float[Array, "... k k"]) -> Float[Array, "... k k"]:
     """Return the inverses of positive definite matrices; NaN for others."""
-    identity = jnp.broadcast_to(jnp.eye(matrices.shape[-1], dtype=matrices.dtype), matrices.shape)
-    factor = jnp.linalg.cholesky(matrices)
-    root = jax.lax.linalg.triangular_solve(factor, identity, left_side=True, lower=True)
-    return jnp.swapaxes(root, -1, -2) @ root
+    return root_of(matrices).inverse()
 
 
 def pairs(x: Float[Array, "row k"], twice: float) -> Float[Array, "row pair"]:

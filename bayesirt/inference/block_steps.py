@@ -6,13 +6,14 @@ members. Directions that do not change the likelihood, and single numbers that a
 are updated along a line through all parameters.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from bayesirt.estimators.symmetric_matrices import Root, root_of
 from bayesirt.inference.random_numbers import RandomNumbers
 
 Notes = TypeVar("Notes")
@@ -25,7 +26,6 @@ SHORT = 0.3
 """Length of a short step, relative to Newton's step."""
 _FURTHEST = 0.8
 """Largest share by which `towards` may reduce a precision in any direction."""
-_UNROLLED = 4
 _MODE_STEPS = 5
 _LOGISTIC_TO_NORMAL = 0.5875
 """Scale of the logistic distribution closest to the standard normal."""
@@ -131,13 +131,13 @@ def shortened(conditional: Conditional, shares: Float[Array, " member"]) -> Cond
 
 def newton_step(conditional: Conditional) -> Float[Array, "member dim"]:
     """Return Newton's step h⁻¹g of each member."""
-    root = _Root(conditional.precision)
+    root = root_of(conditional.precision)
     return root.solve_transposed(root.solve(conditional.score))
 
 
 def towards(precision: Float[Array, "member dim dim"], other: Array) -> Array:
     """Move a precision towards another as far as it is sure to stay positive definite."""
-    root, difference = _Root(precision), other - precision
+    root, difference = root_of(precision), other - precision
     for _ in range(2):
         difference = jax.vmap(root.solve, -1, -2)(difference)
     size = jnp.sqrt((difference**2).sum((-2, -1), keepdims=True))
@@ -150,7 +150,7 @@ def propose(
     conditional: Conditional,
 ) -> NewtonProposal:
     """Return each member's proposal for the given standard normal noise."""
-    root = _Root(conditional.precision)
+    root = root_of(conditional.precision)
     noise = _width(noise) ** 0.5 * noise
     step = root.solve_transposed(root.solve(conditional.score) + noise)
     return NewtonProposal(position + step, _log_normal(root, noise))
@@ -160,7 +160,7 @@ def log_return(
     position: Float[Array, "member dim"], proposal: NewtonProposal, proposed: Conditional
 ) -> Float[Array, " member"]:
     """Return log N(x; x' + h'⁻¹g', h'⁻¹) - log N(x'; x + h⁻¹g, h⁻¹) of each member."""
-    root = _Root(proposed.precision)
+    root = root_of(proposed.precision)
     back = root.times_transposed(position - proposal.position) - root.solve(proposed.score)
     return _log_normal(root, back) - proposal.log_density
 
@@ -180,7 +180,7 @@ def joint_normal_draw(
     numbers: RandomNumbers, score: Float[Array, " dim"], precision: Float[Array, "dim dim"]
 ) -> Float[Array, " dim"]:
     """Draw a step from a multivariate normal density: a Gibbs step."""
-    root = _Root(precision)
+    root = root_of(precision)
     noise = numbers.normal(score.shape, score.dtype)
     return root.solve_transposed(root.solve(score) + noise)
 
@@ -301,87 +301,9 @@ def _log_logistic(t: Array) -> Array:
     return -t - 2 * jax.nn.softplus(-t)
 
 
-def _log_normal(root: "_Root", whitened: Array) -> Array:
-    return root.log_determinant - 0.5 / _width(whitened) * (whitened**2).sum(-1)
+def _log_normal(root: Root, whitened: Array) -> Array:
+    return root.log_determinant() - 0.5 / _width(whitened) * (whitened**2).sum(-1)
 
 
 def _width(noise: Array) -> float:
     return 1 + _WIDER * _FEW / max(noise.shape[-1], _FEW)
-
-
-class _Root:
-    """The lower Cholesky factors L of members' precisions.
-
-    Those of a few dimensions are computed entry by entry, with nothing but products of the inverse
-    diagonal: a quotient that several others need would be compiled by itself.
-    """
-
-    def __init__(self, precision: Float[Array, "*member dim dim"]) -> None:
-        size = precision.shape[-1]
-        self._whole = None
-        if size > _UNROLLED or precision.size == size**2 > 1:
-            self._whole = jnp.linalg.cholesky(precision)
-            return
-        self._below: list[list[Array]] = []
-        self._pivots: list[Array] = []
-        self._inverses: list[Array] = []
-        for i in range(size):
-            row: list[Array] = []
-            for j in range(i):
-                entry = precision[..., i, j] - _sum(row[k] * self._below[j][k] for k in range(j))
-                row.append(entry * self._inverses[j])
-            self._pivots.append(precision[..., i, i] - _sum(x**2 for x in row))
-            self._below.append(row)
-            self._inverses.append(jax.lax.rsqrt(self._pivots[i]))
-
-    def solve(self, values: Float[Array, "*member dim"]) -> Array:
-        """Return L⁻¹ v."""
-        if self._whole is not None:
-            return _triangular(self._whole, values, transposed=False)
-        solved: list[Array] = []
-        for i, row in enumerate(self._below):
-            rest = values[..., i] - _sum(x * y for x, y in zip(row, solved, strict=True))
-            solved.append(rest * self._inverses[i])
-        return jnp.stack(solved, -1)
-
-    def solve_transposed(self, values: Float[Array, "*member dim"]) -> Array:
-        """Return L⁻ᵀ v."""
-        if self._whole is not None:
-            return _triangular(self._whole, values, transposed=True)
-        solved: dict[int, Array] = {}
-        for i in reversed(range(len(self._below))):
-            rest = values[..., i] - _sum(self._below[k][i] * solved[k] for k in solved)
-            solved[i] = rest * self._inverses[i]
-        return jnp.stack([solved[i] for i in sorted(solved)], -1)
-
-    def times_transposed(self, values: Float[Array, "*member dim"]) -> Array:
-        """Return Lᵀ v."""
-        if self._whole is not None:
-            return (self._whole * values[..., :, None]).sum(-2)
-        n, below = range(len(self._below)), self._below
-        diagonal = [x * y for x, y in zip(self._pivots, self._inverses, strict=True)]
-        return jnp.stack(
-            [
-                diagonal[i] * values[..., i]
-                + _sum(below[k][i] * values[..., k] for k in n[i + 1 :])
-                for i in n
-            ],
-            -1,
-        )
-
-    @property
-    def log_determinant(self) -> Float[Array, "*member"]:
-        """Log |L|."""
-        if self._whole is not None:
-            return jnp.log(jnp.diagonal(self._whole, axis1=-2, axis2=-1)).sum(-1)
-        return 0.5 * _sum(map(jnp.log, self._pivots))
-
-
-def _sum(terms: Iterable[Array]) -> Any:
-    return sum(terms, start=0.0)
-
-
-def _triangular(root: Array, values: Array, *, transposed: bool) -> Array:
-    return jax.scipy.linalg.solve_triangular(
-        root, values[..., None], lower=True, trans="T" if transposed else "N"
-    )[..., 0]
