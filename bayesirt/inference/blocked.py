@@ -80,15 +80,22 @@ class BlockedNewton(MCMCKernel):  # type: ignore[misc]
 
     def sweep(self, key: Array, position: Position) -> tuple[Position, Statistics]:
         """Apply every move once to one chain."""
-        statistics: Statistics = {}
-        numbers = RandomNumbers(key, _PER_VALUE * sum(x.size for x in position.values()))
-        for move in self._moves:
-            position, move_statistics = move(numbers, position)
-            statistics |= move_statistics
-        return position, statistics
+        at_once = _PER_VALUE * sum(x.size for x in position.values())
+        return moved_by(self._moves, RandomNumbers(key, at_once), position)
 
     def _over_chains(self, rng_key: Array) -> Callable[..., tuple[Position, Statistics]]:
         return self.sweep if rng_key.ndim == 0 else jax.vmap(self.sweep)
+
+
+def moved_by(
+    moves: Sequence[Move], numbers: RandomNumbers, position: Position
+) -> tuple[Position, Statistics]:
+    """Apply moves one after another; return the new position and all their statistics."""
+    statistics: Statistics = {}
+    for move in moves:
+        position, move_statistics = move(numbers, position)
+        statistics |= move_statistics
+    return position, statistics
 
 
 @partial(jax.jit, static_argnums=3)

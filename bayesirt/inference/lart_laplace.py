@@ -20,7 +20,7 @@ from bayesirt.estimators.joint.density import AbilityPrior
 from bayesirt.estimators.joint.information import joint_problem
 from bayesirt.estimators.joint.mode import Mode
 from bayesirt.estimators.registry import fit_point
-from bayesirt.inference.blocked import BlockedNewton, Position
+from bayesirt.inference.blocked import Move, Position, moved_by
 from bayesirt.inference.laplace import (
     Samples,
     Search,
@@ -47,6 +47,9 @@ ROUNDS = 4
 _OF_POPULATIONS = 3
 """Repetitions, in each round, of the moves that need no pass over the lengths: ρ and the scales of
 abilities and speeds are strongly correlated, and cheap to move."""
+
+_NUMBERS = 64
+"""Random numbers drawn at a time for these moves, which need few."""
 
 _HELD = ("sigma_a", "sigma_d")
 
@@ -148,14 +151,15 @@ def _settled(
     way: WithLengths, latencies: Latencies, shared: Position, drawn: Position, keys: Array
 ) -> Position:
     """Repeat the moves that do not depend on the answers from each draw, and return the values."""
-    of_populations = BlockedNewton([partial(move_correlation, way), *population_moves(way)]).sweep
+    of_populations: list[Move] = [partial(move_correlation, way), *population_moves(way)]
 
     def one(position: Position, key: Array) -> Position:
         def again(round_: Array, sites: Position) -> Position:
             lengths_key, key_ = jax.random.split(jax.random.fold_in(key, round_))
 
             def settle(time_: Array, sites: Position) -> Position:
-                return of_populations(jax.random.fold_in(key_, time_), sites)[0]
+                numbers = RandomNumbers(jax.random.fold_in(key_, time_), _NUMBERS)
+                return moved_by(of_populations, numbers, sites)[0]
 
             numbers = RandomNumbers(lengths_key)
             sites = way.after_subjects(numbers, sites, latencies)
