@@ -3,12 +3,12 @@
 import operator
 from collections.abc import Callable
 from functools import partial, reduce
+from math import prod
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import log_ndtr
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from bayesirt.estimators.symmetric_matrices import (
     unpacked,
 )
 from bayesirt.inference.block_steps import Chance, Conditional, choose, newton_move
+from bayesirt.inference.random_numbers import RandomNumbers
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.likelihood.families import LOGIT
 from bayesirt.progress import progress_bar
@@ -154,40 +155,23 @@ def _approximate(problem: SuiteProblem) -> Abilities:
 _APPROXIMATE = jax.jit(_approximate)
 
 
-class _Noise(NamedTuple):
-    """Standard normal numbers of one draw."""
-
-    of_items: Float[Array, "item parameter"]
-    of_start: Float[Array, "subject ability"]
-    of_steps: Float[Array, "step subject ability"]
-    of_choices: Float[Array, "step subject"]
-
-
-def _noise(problem: SuiteProblem, key: Array) -> _Noise:
-    """Return all random numbers of a draw from a single call, as each call is slow to compile."""
-    n, k = problem.layout.shape[0], problem.items.a.shape[1]
-    of_items = (len(problem.items.d) if problem.roots is not None else 0, k + 1)
-    shapes = of_items, (n, k), (_STEPS, n, k), (_STEPS, n)
-    ends = np.cumsum([np.prod(shape) for shape in shapes])
-    flat = jax.random.normal(key, (int(ends[-1]),), problem.items.a.dtype)
-    parts = zip(jnp.split(flat, ends[:-1]), shapes, strict=True)
-    return _Noise(*(part.reshape(shape) for part, shape in parts))
-
-
 @partial(jax.jit, static_argnums=3)
 def _draw(
     problem: SuiteProblem, start: Abilities, keys: Array, cell_type: DTypeLike
 ) -> tuple[Array, Array, Array]:
     """Return expected numbers, variances and acceptance rates of some draws."""
-    roots = jnp.linalg.cholesky(start.covariance)
-    belongs = problem.belongs.astype(cell_type)
+    roots, dtype = jnp.linalg.cholesky(start.covariance), start.mean.dtype
+    belongs, of_items = problem.belongs.astype(cell_type), problem.items.both.shape
+    of_unsure = 0 if problem.roots is None else prod(of_items)
+    n_numbers = 2 * (_STEPS + 1) * start.mean.size + of_unsure
 
     def one_draw(key: Array) -> tuple[Array, Array, Array]:
-        noise, items = _noise(problem, key), problem.items
-        theta = start.mean + jnp.einsum("ikl,il->ik", roots, noise.of_start)
-        theta, accepted = _move(problem, theta, noise)
+        numbers, items = RandomNumbers(key, n_numbers), problem.items
+        off = numbers.normal(start.mean.shape, dtype)
+        theta = start.mean + jnp.einsum("ikl,il->ik", roots, off)
+        theta, accepted = _move(problem, theta, numbers)
         if problem.roots is not None:
-            off = jnp.einsum("jkl,jl->jk", problem.roots, noise.of_items)
+            off = jnp.einsum("jkl,jl->jk", problem.roots, numbers.normal(of_items, dtype))
             items = Items.of(items.both + off)
         eta = theta.astype(cell_type) @ items.a.T.astype(cell_type) + items.d.astype(cell_type)
         p = jnp.where(problem.open_cells, LOGIT.probability(eta), 0)
@@ -198,7 +182,7 @@ def _draw(
 
 
 def _move(
-    problem: SuiteProblem, theta: Float[Array, "subject ability"], noise: _Noise
+    problem: SuiteProblem, theta: Float[Array, "subject ability"], numbers: RandomNumbers
 ) -> tuple[Float[Array, "subject ability"], Float[Array, ""]]:
     """Take Metropolis steps on abilities given answers."""
     centre, precision = problem.population
@@ -221,7 +205,10 @@ def _move(
         parts = (choose(moved.accepted, y, x) for x, y in zip(*moved.notes, strict=True))
         return (moved.position, Conditional(*parts)), moved.accepted.mean(dtype=theta.dtype)
 
-    chances = Chance(noise.of_steps, log_ndtr(noise.of_choices))
+    chances = Chance(
+        numbers.normal((_STEPS, *theta.shape), theta.dtype),
+        -numbers.exponential((_STEPS, len(theta)), theta.dtype),
+    )
     (theta, _), accepted = jax.lax.scan(step, (theta, evaluate(theta)[0]), chances)
     return theta, accepted.mean()
 
