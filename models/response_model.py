@@ -40,8 +40,8 @@ class Line(NamedTuple):
     trait : str
         The subjects' site whose level (or unit, if not `normal`) moves.
     normal : bool
-        Whether the move only adds multiples of t, along which priors are normal; t itself is added
-        to the trait.
+        Whether the move only adds multiples of t, along which priors are normal, jointly with the
+        means of populations; t itself is added to the trait.
     shape : tuple of int
         Shape of t. With several abilities all levels move at once.
     """

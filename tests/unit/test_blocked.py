@@ -146,7 +146,14 @@ def test_what_is_drawn_as_a_normal_is_one(priors):
     def along_mean(t):
         return way.terms(sites | {"mu_d": sites["mu_d"] + t}).total()
 
-    for line in [along_shift] if priors.kind == "fixed" else [along_shift, along_mean]:
+    def along_both(t):
+        there = sites | {"mu_d": sites["mu_d"] - 0.7 * t}
+        if "mu_b" in sites:
+            there["mu_b"] = sites["mu_b"] + 0.4 * t
+        return way.terms(way.along(level, there, t)[0]).total()
+
+    of_means = [] if priors.kind == "fixed" else [along_mean, along_both]
+    for line in [along_shift, *of_means]:
         second = jax.jit(jax.grad(jax.grad(line)))
         curvature = [float(second(t)) for t in (-2.0, 0.0, 3.0)]
         np.testing.assert_allclose(curvature, curvature[0], rtol=1e-10)
