@@ -1,7 +1,7 @@
 """Batches of small symmetric matrices: packed triangles, inverses and unconstrained roots."""
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -12,39 +12,6 @@ from numpy.typing import NDArray
 
 _UNROLLED = 4
 """Dimensions up to which the factors of many matrices are computed entry by entry."""
-
-
-class Root(Protocol):
-    """The lower Cholesky factors L of positive definite matrices."""
-
-    def solve(self, values: Float[Array, "*row k"]) -> Float[Array, "*row k"]:
-        """Return L⁻¹ v."""
-        ...
-
-    def solve_transposed(self, values: Float[Array, "*row k"]) -> Float[Array, "*row k"]:
-        """Return L⁻ᵀ v."""
-        ...
-
-    def times_transposed(self, values: Float[Array, "*row k"]) -> Float[Array, "*row k"]:
-        """Return Lᵀ v."""
-        ...
-
-    def log_determinant(self) -> Float[Array, "*row"]:
-        """Return log |L|."""
-        ...
-
-    def inverse(self) -> Float[Array, "*row k k"]:
-        """Return (L Lᵀ)⁻¹."""
-        ...
-
-
-def root_of(matrices: Float[Array, "*row k k"]) -> Root:
-    """Return the Cholesky factors of positive definite matrices."""
-    size = matrices.shape[-1]
-    one_alone = matrices.size == size**2 > 1
-    if size > _UNROLLED or one_alone:
-        return _Whole(jnp.linalg.cholesky(matrices))
-    return _ByEntry(matrices)
 
 
 class _Whole(NamedTuple):
@@ -116,10 +83,22 @@ class _ByEntry:
         return 0.5 * _sum(map(jnp.log, self._pivots))
 
     def inverse(self) -> Array:
-        one, zero = jnp.ones_like(self._pivots[0]), jnp.zeros_like(self._pivots[0])
-        size = range(len(self._pivots))
-        axes = [jnp.stack([one if k == i else zero for k in size], -1) for i in size]
-        return jnp.stack([self.solve_transposed(self.solve(axis)) for axis in axes], -1)
+        ones = jnp.ones_like(self._pivots[0])[..., None]
+        axes = jnp.eye(len(self._pivots), dtype=ones.dtype)
+        return jnp.stack([self.solve_transposed(self.solve(ones * axis)) for axis in axes], -1)
+
+
+Root: TypeAlias = _Whole | _ByEntry
+"""Lower Cholesky factors L: L⁻¹v, L⁻ᵀv, Lᵀv, log |L| and (L Lᵀ)⁻¹ of each."""
+
+
+def root_of(matrices: Float[Array, "*row k k"]) -> Root:
+    """Return the Cholesky factors of positive definite matrices."""
+    size = matrices.shape[-1]
+    one_alone = matrices.size == size**2 > 1
+    if size > _UNROLLED or one_alone:
+        return _Whole(jnp.linalg.cholesky(matrices))
+    return _ByEntry(matrices)
 
 
 def _sum(terms: Iterable[Array]) -> Any:

@@ -18,7 +18,7 @@ from numpyro.infer.mcmc import MCMCKernel
 from bayesirt.inference.random_numbers import RandomNumbers
 
 _PER_VALUE = 2
-"""Random numbers drawn at a time for each value of the position; few sweeps need more."""
+"""Random numbers drawn at a time for each value of the position; more are drawn if needed."""
 
 Position = dict[str, Array]
 Statistics = dict[str, Array]
