@@ -23,15 +23,12 @@ test: $(VENV)/.test
 	XLA_FLAGS="$$($(BIN)/python tests/quick_to_compile.py 0)" \
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not bench"
 
-# Tests that draw long chains need some optimisation. The Geweke tests run in fresh processes, because
-# a process that had run for long once hung inside XLA.
+# Tests that draw long chains need some optimisation.
 slow: $(VENV)/.check
 	XLA_FLAGS="$$($(BIN)/python tests/quick_to_compile.py 0)" \
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not bench and not ($(AT_LENGTH))"
 	XLA_FLAGS="$$($(BIN)/python tests/quick_to_compile.py 1)" \
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and ($(AT_LENGTH))" -k "not geweke"
-	XLA_FLAGS="$$($(BIN)/python tests/quick_to_compile.py 1)" \
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow -k geweke tests/statistical
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and ($(AT_LENGTH))"
 
 check: lint examples
 

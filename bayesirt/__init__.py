@@ -14,6 +14,8 @@ True
 from importlib import import_module
 from typing import Any
 
+from bayesirt.xla_flags import avoid_wrong_sums
+
 __version__ = "0.1.0"
 
 _HOME = {
@@ -109,6 +111,8 @@ _HOME = {
     "suggest_anchors": "bayesirt.bank.next_anchors",
     "taxonomy": "bayesirt.profiles.annotation",
 }
+
+avoid_wrong_sums()
 
 __all__ = sorted([*_HOME, "__version__"])
 

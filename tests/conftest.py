@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
+from bayesirt.xla_flags import add_flag
+
+if "device_count" not in os.environ.get("XLA_FLAGS", ""):
+    add_flag("--xla_force_host_platform_device_count=4")
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # two test processes share two cores
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bayesirt.bank.alarms import Alarm
 from bayesirt.bank.item_bank import ItemBank
 from bayesirt.bank.suite.draws import on_device, roots_of
+from bayesirt.estimators import lapack
 from bayesirt.estimators.normal_beliefs import Abilities, Items
 from bayesirt.names import one_line
 
@@ -105,7 +106,7 @@ def _one_draw(
 ) -> Float[Array, " item"]:
     of_subjects, of_items = jax.random.split(key)
     z = jax.random.normal(of_subjects, abilities.mean.shape, abilities.mean.dtype)
-    factors = jnp.linalg.cholesky(abilities.covariance)
+    factors = lapack.cholesky(abilities.covariance)
     theta = abilities.mean + jnp.einsum("ikl,il->ik", factors, z)
     off = jax.random.normal(of_items, roots.shape[:2], roots.dtype)
     return Items.of(items.both + jnp.einsum("jkl,jl->jk", roots, off)).right(theta).mean(0)

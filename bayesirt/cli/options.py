@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from bayesirt.cli.standard_input import piped
+from bayesirt.xla_flags import add_flag
 
 
 def unset(*names: str, **told: Any) -> Any:
@@ -336,6 +337,5 @@ def prepare_jax(chains: int) -> None:
         for name, value in settings.items():
             jax.config.update(name, value)
         return
-    flag = f"--xla_force_host_platform_device_count={chains}"
-    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flag}".strip()
+    add_flag(f"--xla_force_host_platform_device_count={chains}")
     os.environ.update({name.upper(): str(value) for name, value in settings.items()})

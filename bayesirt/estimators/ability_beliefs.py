@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from bayesirt.estimators import lapack
 from bayesirt.estimators.cell_expectations import Quadrature, expected_terms
 from bayesirt.estimators.normal_beliefs import Abilities, Items, Normal, Unknown
 from bayesirt.estimators.step_halving import limited
@@ -59,7 +60,7 @@ def evidence(
     """Return a lower bound on each subject's marginal log likelihood from its expected one."""
     squares = population.squares(abilities.mean)
     squares += jnp.einsum("kl,ikl->i", population.precision, abilities.covariance)
-    volume = jnp.linalg.slogdet(abilities.covariance)[1]
+    volume = lapack.log_determinant(abilities.covariance)
     volume += jnp.linalg.slogdet(population.precision)[1]
     return log_likelihood + (volume - squares + abilities.mean.shape[1]) / 2
 

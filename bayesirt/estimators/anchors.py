@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.cluster.vq import kmeans2
 
 from bayesirt.errors import ResponseError
+from bayesirt.estimators import lapack
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.symmetric_matrices import pairs, unpacked
 from bayesirt.random_keys import Key, as_key, host_random
@@ -134,7 +135,7 @@ def expected_variance(
     gradient = weights @ a / len(a)
     anchors = a[positions]
     information = unpacked(weights[:, positions] @ pairs(anchors, 1.0), a.shape[1])
-    solved = jnp.linalg.solve(information + jnp.eye(a.shape[1]), gradient[:, :, None])[:, :, 0]
+    solved = lapack.solve(information + jnp.eye(a.shape[1]), gradient[:, :, None])[:, :, 0]
     return float((gradient * solved).sum(1).mean())
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from bayesirt.estimators import lapack
 from bayesirt.estimators.cell_expectations import Quadrature
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.normal_beliefs import Abilities, Items, Normal
@@ -90,7 +91,7 @@ def _population_roots(
     # the precision is C⁻ᵀC⁻¹
     whitening = jnp.linalg.cholesky(population.precision).T
     z = (abilities.mean - population.centre) @ whitening.T
-    roots = whitening @ jnp.linalg.cholesky(abilities.covariance)
+    roots = whitening @ lapack.cholesky(abilities.covariance)
     k, m = np.tril_indices(n)
     half = jnp.where(k == m, 0.5, 1.0).astype(z.dtype)[:, None]
     of_products = half * (z[:, k, None] * roots[:, m] + z[:, m, None] * roots[:, k])
@@ -99,7 +100,7 @@ def _population_roots(
 
 def _roots_of(covariance: Float[Array, "item p p"]) -> Float[Array, "item p p"]:
     """Return F with F Fᵀ the covariance, which may be singular."""
-    values, vectors = jnp.linalg.eigh(covariance)
+    values, vectors = lapack.eigh(covariance)
     return vectors * jnp.sqrt(jnp.maximum(values, 0))[:, None, :]
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from bayesirt.estimators import lapack
 from bayesirt.estimators.cell_expectations import Quadrature, expected_terms
 from bayesirt.estimators.normal_beliefs import Beliefs, Items, Normal
 from bayesirt.estimators.q_slots import Slots
@@ -117,6 +118,6 @@ def items_loss(
     items: Items, covariance: Float[Array, "item parameter parameter"], prior: Normal
 ) -> Float[Array, ""]:
     """Return the divergence of beliefs about items from their prior, up to a constant."""
-    volumes = jnp.linalg.slogdet(covariance)[1] + jnp.linalg.slogdet(prior.precision)[1]
+    volumes = lapack.log_determinant(covariance) + jnp.linalg.slogdet(prior.precision)[1]
     squares = prior.squares(items.both) + jnp.einsum("kl,jkl->j", prior.precision, covariance)
     return (squares - volumes).sum() / 2

@@ -23,6 +23,7 @@ from numpyro.handlers import seed, trace
 from scipy.special import logit
 
 from bayesirt.data.responses import Responses
+from bayesirt.estimators import lapack
 from bayesirt.estimators.ability_quadrature import (
     AbilityPosteriors,
     PriorMoments,
@@ -191,7 +192,7 @@ def _observed(
     rows = np.broadcast_to(of_means, (len(values), values.shape[1], len(values)))
     # The part of the curvature that steps neglect, as scores and prior cancel at the optimum.
     bent = jnp.minimum(-bends / rates * _pull(known, state.sites)[0], 0)
-    item_information = jnp.linalg.inv(state.covariance) + jax.vmap(jnp.diag)(bent.T)
+    item_information = lapack.inv(state.covariance) + jax.vmap(jnp.diag)(bent.T)
     by_items = values.size < nodes.size
     covariance = observed_covariance(item_information, chain([rows], lost), by_items=by_items)
     return jnp.asarray(covariance, values.dtype)
@@ -258,7 +259,7 @@ def em_step(
     # Second derivatives of a site's transform add curvature if score and prior are opposed.
     own_curvature = precision + jnp.maximum(-bends * sums.score, 0)
     curvature += jax.vmap(jnp.diag)(own_curvature.T)
-    step = jnp.linalg.solve(curvature, score[..., None])[..., 0]
+    step = lapack.solve(curvature, score[..., None])[..., 0]
     loss = (pull * deviations).sum() / 2 + ((mean - known.centres) ** 2).sum() / (2 * _MEAN_SD**2)
     loss -= posteriors.log_likelihood.sum()
     share = jnp.where(loss > before_loss, share / 2, jnp.minimum(1.0, _LONGER * share))
@@ -268,7 +269,7 @@ def em_step(
     to_slope = known.to_values[0]
     slope = jnp.maximum(to_slope(moved[0]), 0)
     moved = moved.at[0].set(to_slope.inv(slope * spread**share)).at[1].add(share * slope * level)
-    return _State(sites, moved, posteriors, jnp.linalg.inv(curvature), loss, share)
+    return _State(sites, moved, posteriors, lapack.inv(curvature), loss, share)
 
 
 def _pull(known: UsualItems, sites: Array) -> tuple[Array, Array]:

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from bayesirt.estimators import lapack
 from bayesirt.estimators.cell_expectations import Quadrature, expected_terms
 from bayesirt.estimators.item_newton import item_equations
 from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items, Normal
@@ -81,7 +82,7 @@ def over_score_roots(
     """Return the sum over blocks of subjects of `reduce(score roots, *rows of others)`."""
     size = (items.a.shape[1] + 1) * items.a.shape[1]
     blocks = in_row_blocks(layout, max(_BLOCK_NUMBERS // size, 1))
-    rows = (abilities, jnp.linalg.cholesky(abilities.covariance), others)
+    rows = (abilities, lapack.cholesky(abilities.covariance), others)
     return _BY_ROWS(reduce, quadrature, blocks, rows, items)
 
 

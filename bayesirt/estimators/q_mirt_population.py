@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from bayesirt.estimators import lapack
 from bayesirt.estimators.ability_beliefs import best_location
 from bayesirt.estimators.normal_beliefs import Abilities, Normal
 from bayesirt.estimators.q_slots import SlotItems, Slots
@@ -252,7 +253,7 @@ def population_loss(
     logs = jnp.stack(spreads)
     pulls = _SPREAD_WEIGHT * (logs + jnp.asarray(USUAL_SPREADS) ** 2 * jnp.exp(-2 * logs) / 2)
     volumes = jnp.linalg.slogdet(_of_location(slots, population))[1]
-    volumes -= jnp.linalg.slogdet(item_covariance)[1].sum()
+    volumes -= lapack.log_determinant(item_covariance).sum()
     return squares / 2 + (_n_spread(slots) * logs + pulls).sum() + volumes / 2
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
+from bayesirt.estimators import lapack
 from bayesirt.estimators.ability_beliefs import ability_steps
 from bayesirt.estimators.cell_expectations import usual_quadrature
 from bayesirt.estimators.fixed_items import KnownItems
@@ -177,7 +178,7 @@ def _within_bound(layout: DenseLayout, items: Items) -> tuple[Abilities, NDArray
     least, most = (jnp.full(n_subjects, jnp.log(r), items.a.dtype) for r in _RIDGES)
     free = at(jnp.exp(least), jnp.zeros((n_subjects, n), items.a.dtype))
     outside = jnp.linalg.norm(free.mean, axis=1) > BOUND
-    spread = jnp.linalg.eigvalsh(free.covariance)[:, -1]
+    spread = lapack.eigh(free.covariance)[0][:, -1]
     at_bound = np.asarray(outside | (spread > _UNKNOWN**2))
     if not bool(outside.any()):
         return free, at_bound

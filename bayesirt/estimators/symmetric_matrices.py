@@ -6,9 +6,10 @@ from typing import Any, NamedTuple, TypeAlias
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
+
+from bayesirt.estimators import lapack
 
 _UNROLLED = 4
 """Dimensions up to which the factors of many matrices are computed entry by entry."""
@@ -20,10 +21,10 @@ class _Whole(NamedTuple):
     lower: Float[Array, "*row k k"]
 
     def solve(self, values: Array) -> Array:
-        return solve_triangular(self.lower, values[..., None], lower=True)[..., 0]
+        return lapack.solve_triangular(self.lower, values[..., None])[..., 0]
 
     def solve_transposed(self, values: Array) -> Array:
-        return solve_triangular(self.lower, values[..., None], lower=True, trans="T")[..., 0]
+        return lapack.solve_triangular(self.lower, values[..., None], trans="T")[..., 0]
 
     def times_transposed(self, values: Array) -> Array:
         return (self.lower * values[..., :, None]).sum(-2)
@@ -33,7 +34,7 @@ class _Whole(NamedTuple):
 
     def inverse(self) -> Array:
         identity = jnp.broadcast_to(jnp.eye(self.lower.shape[-1]), self.lower.shape)
-        back = solve_triangular(self.lower, identity.astype(self.lower.dtype), lower=True)
+        back = lapack.solve_triangular(self.lower, identity.astype(self.lower.dtype))
         return jnp.swapaxes(back, -1, -2) @ back
 
 
@@ -97,7 +98,7 @@ def root_of(matrices: Float[Array, "*row k k"]) -> Root:
     size = matrices.shape[-1]
     one_alone = matrices.size == size**2 > 1
     if size > _UNROLLED or one_alone:
-        return _Whole(jnp.linalg.cholesky(matrices))
+        return _Whole(lapack.cholesky(matrices))
     return _ByEntry(matrices)
 
 
@@ -143,7 +144,7 @@ def place_of_pairs(size: int) -> NDArray[np.intp]:
 
 def to_root(covariance: Float[Array, "k k"]) -> Float[Array, "k k"]:
     """Return the Cholesky factor with logarithms on the diagonal, which is unconstrained."""
-    factor = jnp.linalg.cholesky(covariance)
+    factor = lapack.cholesky(covariance)
     return jnp.tril(factor, -1) + jnp.diag(jnp.log(jnp.diag(factor)))
 
 

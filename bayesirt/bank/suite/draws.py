@@ -13,6 +13,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 from numpy.typing import NDArray
 
+from bayesirt.estimators import lapack
 from bayesirt.estimators.ability_beliefs import ability_steps
 from bayesirt.estimators.cell_expectations import usual_quadrature
 from bayesirt.estimators.fixed_items import KnownItems
@@ -160,7 +161,7 @@ def _draw(
     problem: SuiteProblem, start: Abilities, keys: Array, cell_type: DTypeLike
 ) -> tuple[Array, Array, Array]:
     """Return expected numbers, variances and acceptance rates of some draws."""
-    roots, dtype = jnp.linalg.cholesky(start.covariance), start.mean.dtype
+    roots, dtype = lapack.cholesky(start.covariance), start.mean.dtype
     belongs, of_items = problem.belongs.astype(cell_type), problem.items.both.shape
     of_unsure = 0 if problem.roots is None else prod(of_items)
     n_numbers = 2 * (_STEPS + 1) * start.mean.size + of_unsure

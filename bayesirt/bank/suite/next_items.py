@@ -9,6 +9,7 @@ from jaxtyping import Array, Bool, Float, Int
 from numpy.typing import NDArray
 
 from bayesirt.bank.suite.draws import on_device
+from bayesirt.estimators import lapack
 from bayesirt.estimators.ability_beliefs import ability_steps
 from bayesirt.estimators.cell_expectations import usual_quadrature
 from bayesirt.estimators.fixed_items import KnownItems
@@ -121,7 +122,7 @@ def _prospects(
 ) -> Prospects:
     a, shares = suite.items.a, suite.shares
     is_open = answers.trials == 0
-    roots = jnp.linalg.cholesky(abilities.covariance)
+    roots = lapack.cholesky(abilities.covariance)
     errors = _error_variance(suite, abilities)
     reach = pairs(a, 1.0) @ twice_off_diagonal(abilities.covariance).T
 

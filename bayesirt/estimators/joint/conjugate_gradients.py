@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bayesirt.errors import ResponseError
+from bayesirt.estimators import lapack
 from bayesirt.estimators.joint.arrow_system import Arrow, Floats, along_kept, of_piece
 
 _MOST_ITERATIONS = 2000
@@ -27,7 +28,7 @@ def solve_iteratively(arrow: Arrow, side: Sides) -> Sides:
     The preconditioner consists of the inverse blocks of both sides. A column has converged when its
     preconditioned residual is 1e-8 of its first (1e-5 in float32).
     """
-    inverse_blocks = jnp.linalg.inv(jnp.asarray(arrow.kept_blocks))
+    inverse_blocks = lapack.inv(jnp.asarray(arrow.kept_blocks))
     inverse_means = 1 / np.diag(arrow.of_means)[:, None]
 
     def precondition(rest: Sides) -> Sides:

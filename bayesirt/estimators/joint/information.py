@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from bayesirt.data.cells import Cells
+from bayesirt.estimators import lapack
 from bayesirt.estimators.joint.arrow_system import Arrow, CrossPiece, Floats
 from bayesirt.estimators.joint.cell_pieces import CellPieces, cut_cells
 from bayesirt.estimators.joint.density import (
@@ -146,9 +147,9 @@ def _subject_border(problem: JointProblem, n_means: int, unit: NDArray[np.intp])
 
 def _inverse_factors(blocks: Floats) -> Array:
     """Return L⁻¹ of each block; NaN where a block is not positive definite."""
-    factors = jnp.linalg.cholesky(jnp.asarray(blocks))
+    factors = lapack.cholesky(jnp.asarray(blocks))
     identity = np.broadcast_to(np.eye(blocks.shape[-1], dtype=factors.dtype), factors.shape)
-    return jax.scipy.linalg.solve_triangular(factors, identity, lower=True)
+    return lapack.solve_triangular(factors, jnp.asarray(identity))
 
 
 def _cross_pieces(

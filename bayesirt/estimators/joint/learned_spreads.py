@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from bayesirt.estimators import lapack
 from bayesirt.estimators.joint.density import Coordinates, Expansion, JointPoint
 from bayesirt.likelihood.passes import ItemSums
 
@@ -26,7 +27,7 @@ def learned_spreads(
 ) -> Float[Array, " coordinate"]:
     """Return estimates of the spreads from the sums and the expected information at a point."""
     scales = jnp.asarray(coordinates.scales)
-    variance = jnp.einsum("jkk->jk", jnp.linalg.inv(here.item_curvature))
+    variance = jnp.einsum("jkk->jk", lapack.inv(here.item_curvature))
     centre, _ = coordinates.parted(point.means)
     squares = ((point.items - centre) ** 2 + variance).sum(0)
     if coordinates.logarithmic:
@@ -54,7 +55,7 @@ def _of_log_slopes(
     information = jnp.einsum("jpk,jpq,jql->jkl", jacobian, sums.information, jacobian)
     block = information[:, 1:, 1:] + jnp.diag(precision[1:])
     pull = score[:, 1:] + precision[1:] * (means[1:] - items[:, 1:])
-    along = jnp.linalg.solve(block, information[:, 1:, :1])[..., 0]
+    along = lapack.solve(block, information[:, 1:, :1])[..., 0]
     score = score[:, 0] - (along * pull).sum(1)
     information = information[:, 0, 0] - (along * information[:, 1:, 0]).sum(1)
     step = jnp.sqrt(variance)[:, None] * jnp.linspace(-_REACH, _REACH, _NODES)

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from bayesirt.estimators import lapack
 from bayesirt.estimators.joint.density import Coordinates, Expansion, JointPoint, item_derivatives
 from bayesirt.estimators.joint.information import JointProblem
 from bayesirt.likelihood.family import Family
@@ -29,7 +30,7 @@ def tilt_at(problem: JointProblem, point: JointPoint, expansion: Expansion) -> J
     Kristensen et al. (2016), TMB, for the marginal likelihood.
     """
     of_theta = (1 / expansion.theta_curvature).astype(problem.dtype)
-    of_items = jnp.linalg.inv(expansion.item_curvature).astype(problem.dtype)
+    of_items = lapack.inv(expansion.item_curvature).astype(problem.dtype)
     values = [x.astype(problem.dtype) for x in point[:2]]
     theta, items = jnp.zeros_like(point.theta), jnp.zeros_like(point.items)
     for piece in problem.pieces:

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bayesirt.errors import ResponseError
+from bayesirt.estimators import lapack
 from bayesirt.estimators.cluster_shares import expected_share
 from bayesirt.estimators.iteration import ConvergenceWarning
 from bayesirt.estimators.joint.curvature import Curvature, curvature_at
@@ -210,7 +211,7 @@ def _lean(problem: JointProblem, state: State, so_far: float) -> tuple[float, fl
     """Return the remaining coefficient of intercepts on slopes, and its error."""
     expansion = state.expansion(problem, observed=False)
     a, d = (x - x.mean() for x in problem.coordinates.to_items(state.point.items)[:2])
-    covariance = jnp.linalg.inv(expansion.item_curvature)
+    covariance = lapack.inv(expansion.item_curvature)
     of_a = expansion.jacobian[:, 0, 0]
     aa = a @ a + of_a**2 @ covariance[:, 0, 0]
     ad = a @ d + of_a @ covariance[:, 0, 1]
@@ -255,7 +256,7 @@ def _inner(one: JointPoint, other: JointPoint) -> float:
 
 def _sweep(problem: JointProblem, state: State) -> tuple[State, float]:
     expansion = state.expansion(problem, observed=False)
-    step = jnp.linalg.solve(expansion.item_curvature, expansion.gradient.items[..., None])[..., 0]
+    step = lapack.solve(expansion.item_curvature, expansion.gradient.items[..., None])[..., 0]
     gain = float(jnp.vdot(step, expansion.gradient.items))
     theta, items, means = state.point
     state = _downhill(problem, state, JointPoint(0 * theta, step, 0 * means))
