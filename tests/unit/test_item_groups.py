@@ -143,7 +143,7 @@ def test_clusters_with_groups_are_refused_with_the_way_out():
 @pytest.mark.slow
 def test_nuts_agrees_on_abilities_in_general_and_in_groups():
     _, answers = grouped(20, 6, 4, 1.0)
-    options = RunOptions(num_warmup=500, num_samples=750, num_chains=2)
+    options = RunOptions(num_warmup=500, num_samples=2_000, num_chains=2)
     draws = drawn_by_both(answers, model=TwoPL(Priors(groups="stem")), options=options)
     assert_engines_agree(draws, ("theta", "d", "sigma_group"), 0.35, 0.3)
 
