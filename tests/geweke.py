@@ -16,7 +16,7 @@ TRIALS = np.array([[1, 3, 0], [2, 1, 1], [0, 5, 1], [8, 1, 2]], np.int8)
 PAIRS, SWEEPS = 20_000, 10
 """Detects a bias of .05 sd in a quantity that ten sweeps renew, with probability 5/6."""
 AT_ONCE = 1_000
-"""With more, JAX 0.10 would divide matrices among threads that can wait for each other for ever."""
+"""JAX 0.10 would divide the matrices of all pairs among threads that can wait for each other."""
 HYPER = ("mu_a", "sigma_a", "mu_d", "sigma_d", "mu_b", "mu_c", "sigma_c", "mu_phi", "sigma_phi")
 
 

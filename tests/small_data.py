@@ -55,9 +55,7 @@ def as_sparse(responses: Responses) -> Responses:
 
 def in_32_bits() -> AbstractContextManager[None]:
     """Compute in 32 bits, which is JAX's default."""
-    if hasattr(jax, "enable_x64"):
-        return jax.enable_x64(False)
-    return jax.experimental.disable_x64()
+    return jax.enable_x64(False)
 
 
 def write_table(path: Path, rows: pd.DataFrame) -> Path:

@@ -44,6 +44,12 @@ def solve_triangular(
     return _in_parts(one, lower, values)
 
 
+def inv_triangular(lower: Matrices) -> Matrices:
+    """Return the inverses of lower triangular matrices."""
+    identity = jnp.eye(lower.shape[-1], dtype=lower.dtype)
+    return solve_triangular(lower, jnp.broadcast_to(identity, lower.shape))
+
+
 def log_determinant(matrices: Matrices) -> Float[Array, "*row"]:
     """Return the logarithms of absolute determinants."""
     return _in_parts(lambda x: jnp.linalg.slogdet(x)[1], matrices)

@@ -33,8 +33,7 @@ class _Whole(NamedTuple):
         return jnp.log(jnp.diagonal(self.lower, axis1=-2, axis2=-1)).sum(-1)
 
     def inverse(self) -> Array:
-        identity = jnp.broadcast_to(jnp.eye(self.lower.shape[-1]), self.lower.shape)
-        back = lapack.solve_triangular(self.lower, identity.astype(self.lower.dtype))
+        back = lapack.inv_triangular(self.lower)
         return jnp.swapaxes(back, -1, -2) @ back
 
 
@@ -144,7 +143,7 @@ def place_of_pairs(size: int) -> NDArray[np.intp]:
 
 def to_root(covariance: Float[Array, "k k"]) -> Float[Array, "k k"]:
     """Return the Cholesky factor with logarithms on the diagonal, which is unconstrained."""
-    factor = lapack.cholesky(covariance)
+    factor = jnp.linalg.cholesky(covariance)
     return jnp.tril(factor, -1) + jnp.diag(jnp.log(jnp.diag(factor)))
 
 

@@ -147,9 +147,7 @@ def _subject_border(problem: JointProblem, n_means: int, unit: NDArray[np.intp])
 
 def _inverse_factors(blocks: Floats) -> Array:
     """Return L⁻¹ of each block; NaN where a block is not positive definite."""
-    factors = lapack.cholesky(jnp.asarray(blocks))
-    identity = np.broadcast_to(np.eye(blocks.shape[-1], dtype=factors.dtype), factors.shape)
-    return lapack.solve_triangular(factors, jnp.asarray(identity))
+    return lapack.inv_triangular(lapack.cholesky(jnp.asarray(blocks)))
 
 
 def _cross_pieces(
