@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import jax.scipy.linalg
+import numpy as np
 from jaxtyping import Array, Float
 
 _MOST_WORK = 20_000
@@ -46,7 +47,7 @@ def solve_triangular(
 
 def inv_triangular(lower: Matrices) -> Matrices:
     """Return the inverses of lower triangular matrices."""
-    identity = jnp.eye(lower.shape[-1], dtype=lower.dtype)
+    identity = np.eye(lower.shape[-1], dtype=lower.dtype)
     return solve_triangular(lower, jnp.broadcast_to(identity, lower.shape))
 
 
