@@ -23,28 +23,6 @@ _MOST_TIMES = 10
 ABILITIES = ("theta", "tau", "gamma", "icc")
 """Parameters that rankings depend on; all others describe items and the population."""
 
-_COVERS = {
-    "3PL": "91% of true abilities, 94% of slopes and 91% of floors with 200 x 60 responses",
-    "2PL with dependent runs": (
-        "92% of true abilities and 94% of slopes with five runs each of 60 x 40 responses"
-    ),
-    "graded response model": (
-        "91% of true abilities, 92% of slopes and 88% to 90% of gaps with 60 x 40 responses"
-    ),
-    "continuous response model": ("92% of true abilities and 91% of slopes with 60 x 40 responses"),
-    "normal response model": "92% of true abilities with 60 x 40 responses",
-    "LaRT": "85% to 93% of the truth with 100 x 20 and 100 x 100 responses",
-    "Q-matrix 2PL": (  # kept for runs of version 0.1.0
-        "90% of true abilities, 81% of slopes and 89% of intercepts with 100 x 30 responses and "
-        "three abilities"
-    ),
-}
-_COVERS_ELSE = (
-    "89% to 92% of true abilities, 90% to 92% of difficulties and 85% to 90% of slopes with "
-    "20 x 15 to 1000 x 2000 responses"
-)
-"""Coverage of the 90% intervals of Laplace approximations in simulations, by model."""
-
 
 @dataclass(frozen=True)
 class Verdict:
@@ -66,7 +44,7 @@ class Verdict:
     approximate : bool
         True if the draws are from an approximation.
     covers : str
-        Coverage of the 90% intervals of such an approximation in simulations.
+        What 90% intervals of such an approximation covered in simulations.
     unconverged, n_others : int
         How many of the item and population parameters have not converged, and their total number.
         They do not invalidate the ranking.
@@ -127,10 +105,12 @@ class Verdict:
 
     def _on_approximation(self) -> str:
         if self.sound:
+            covers = (
+                f" In simulations its 90% intervals cover {self.covers}." if self.covers else ""
+            )
             return (
-                "Laplace approximation, not exact: a normal distribution whose centre "
-                f"has converged. In simulations its 90% intervals cover {self.covers}; for "
-                f"exact draws pass --engine blocked."
+                f"Laplace approximation, not exact: a normal distribution whose centre has "
+                f"converged.{covers} For exact draws pass --engine blocked."
             )
         return (
             f"Do not trust this ranking: it is a Laplace approximation, and "
@@ -258,7 +238,6 @@ def judge_approximation(attrs: Mapping[str, Any]) -> Verdict:
         complaints.append("there are too few subjects or items for a normal approximation")
     if attrs["information"] != "observed":
         complaints.append(f"it uses {attrs['information']}, not observed information")
-    covers = _COVERS.get(str(attrs.get("model")), _COVERS_ELSE)
     nan = float("nan")
     return Verdict(
         not complaints,
@@ -269,6 +248,6 @@ def judge_approximation(attrs: Mapping[str, Any]) -> Verdict:
         None,
         tuple(complaints),
         approximate=True,
-        covers=covers,
+        covers=str(attrs.get("covers", "")),
         advice="Run again with --engine blocked." if complaints else "",
     )

@@ -49,6 +49,13 @@ class Graded(TwoPL):
 
     name: ClassVar[str] = "graded"
     title: ClassVar[str] = "graded response model"
+    meaning: ClassVar[str] = (
+        "The probability of each grade or a better one rises with the subject's ability according "
+        "to the graded response model (Samejima, 1969)"
+    )
+    covers: ClassVar[str] = (
+        "91% of true abilities, 92% of slopes and 88% to 90% of gaps with 60 x 40 responses"
+    )
     takes: ClassVar[Kind] = "graded"
     hierarchical: ClassVar[bool] = True
 

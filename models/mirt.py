@@ -95,6 +95,9 @@ class Mirt(ResponseModel):
 
     name: ClassVar[str] = "mirt"
     title: ClassVar[str] = "MIRT 2PL"
+    meaning: ClassVar[str] = (
+        "The log odds of a right answer are a weighted sum of the subject's abilities"
+    )
     dims: ClassVar[Mapping[str, list[str]]] = DIMS
 
     @property

@@ -100,6 +100,9 @@ class QMirt(ResponseModel):
 
     name: ClassVar[str] = "q_mirt"
     title: ClassVar[str] = "Q-matrix 2PL"
+    meaning: ClassVar[str] = (
+        "The log odds of a right answer are a weighted sum of the abilities that the item needs"
+    )
     dims: ClassVar[Mapping[str, list[str]]] = DIMS
 
     @classmethod

@@ -63,6 +63,10 @@ class ResponseModel(ABC):
         Name used on the command line.
     title : str
         Name shown in reports.
+    meaning : str
+        What the model says about an answer, with its source: a clause for reports.
+    covers : str
+        What 90% intervals of its Laplace approximation covered in simulations.
     lengths : bool
         Whether responses must have lengths.
     explained : bool
@@ -79,6 +83,8 @@ class ResponseModel(ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
+    meaning: ClassVar[str]
+    covers: ClassVar[str] = ""
     lengths: ClassVar[bool] = False
     explained: ClassVar[bool] = False
     takes: ClassVar[Kind] = "binary"

@@ -265,7 +265,8 @@ class TwoWay(ABC):
         """Wrap an engine's draws, with the model's attributes and dimensions."""
         draws, names = self.finished(samples, init)
         model = self.model
-        attrs = {"model": model.title, "link": model.family.name, **model.said, **attributes}
+        attrs = {"model": model.title, "meaning": model.meaning, "covers": model.covers}
+        attrs |= {"link": model.family.name, **model.said, **attributes}
         dims = {**model.dims, **self.further_dims, "cluster_of": ["subject"]}
         return Posterior.from_samples(draws, statistics, responses, attrs, coords=names, dims=dims)
 

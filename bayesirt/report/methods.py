@@ -62,24 +62,6 @@ _FIT = (
 )
 
 
-_CURVES = {  # by the titles of models
-    "2PL": "The probability of a right answer rises with the subject's ability according to the "
-    "two-parameter logistic model (Birnbaum, 1968)",
-    "3PL": "The probability of a right answer rises with the subject's ability according to the "
-    "three-parameter logistic model, which allows for guessing (Birnbaum, 1968)",
-    "2PL with dependent runs": "The probability of a right answer rises with the subject's ability "
-    "according to the two-parameter logistic model (Birnbaum, 1968); runs of one subject on one "
-    "item share a probability that is beta-distributed about it (beta-binomial; Skellam, 1948)",
-    "graded response model": "The probability of each grade or a better one rises with the "
-    "subject's ability according to the graded response model (Samejima, 1969)",
-    "continuous response model": "The score on an item rises with the subject's ability according "
-    "to an ordered beta regression, with probabilities of exactly zero and of the full score "
-    "(Kubinec, 2023)",
-    "normal response model": "The score on an item rises linearly with the subject's ability, and "
-    "its errors are normal (Jöreskog, 1971)",
-}
-
-
 def _point(run: Run) -> str:
     name = run.record.diagnostics["point_estimator"]
     if name == "em" and not run.posterior.has_speeds:
@@ -87,15 +69,16 @@ def _point(run: Run) -> str:
     return _POINTS[name]
 
 
-def _curve(posterior: Posterior) -> str:
-    if posterior.link == "probit":
-        return _CURVES["2PL"].replace("logistic", "probit")
-    return _CURVES.get(str(posterior.tree.attrs["model"]), _CURVES["2PL"])
+def _meaning(posterior: Posterior) -> str:
+    attrs = posterior.tree.attrs
+    earlier = f"Answers depend on the subject's ability according to the {attrs['model']}"
+    meaning = str(attrs.get("meaning", earlier))
+    return meaning.replace("logistic", "probit") if posterior.link == "probit" else meaning
 
 
 def _model(run: Run) -> str:
     sentences = [
-        f"{_curve(run.posterior)}; abilities, difficulties and "
+        f"{_meaning(run.posterior)}; abilities, difficulties and "
         f"discriminations are estimated jointly, so a subject that met only easy items gains no "
         f"advantage. {run.posterior.scale_in_words}"
     ]
@@ -121,11 +104,6 @@ def _model(run: Run) -> str:
         sentences.append(
             f"Answers to questions of one group, by {priors.groups}, share a group-specific "
             f"ability (testlets; Wainer, Bradlow and Wang, 2007)."
-        )
-    if run.posterior.has_speeds:
-        sentences.append(
-            "Lengths are log-normal and depend on each subject's speed, which correlates with its "
-            "ability (Xu, Liu, Wang and Gu, 2026; van der Linden, 2007)."
         )
     return " ".join(sentences)
 

@@ -42,7 +42,6 @@ from bayesirt.models import (
     TwoPL,
     model_named,
 )
-from bayesirt.report.methods import _CURVES
 
 N, J = 9, 6
 Q = QMatrix.from_arrays([[1, 1, 0], [0, 1, 1], [0, 0, 1], [0, 1, 0], [1, 1, 0], [1, 0, 1]])
@@ -434,6 +433,7 @@ def test_the_command_line_offers_the_models_of_one_ability():
     assert [model.value for model in Model] == [AUTO, *RANKED, "mirt"]
 
 
-def test_methods_describe_every_model_of_one_ability():
-    told = {name for name in RANKED if MODELS[name].title in _CURVES}
-    assert told == {*RANKED} - {"lart"}
+def test_every_model_has_its_sentences_for_reports():
+    chosen = {name: MODELS[name].chosen(Priors()) for name in RANKED}
+    assert all(MODELS[name].meaning for name in MODELS)
+    assert all(model.covers for model in chosen.values() if "laplace" in model.engines)

@@ -15,6 +15,7 @@ from quick_engine import draw_near
 import bayesirt
 from bayesirt.data.readers.recognise import LeftOutWarning
 from bayesirt.errors import ResponseError
+from bayesirt.models.named import MODELS
 from bayesirt.ranking.finished_run import Run
 from bayesirt.report import methods
 from bayesirt.report.citation import cited_in
@@ -151,11 +152,11 @@ def test_a_paragraph_cites_what_it_names(small_run: Run):
 
 def test_every_source_that_methods_name_has_an_entry():
     texts = [methods._FIT, *methods._POINTS.values(), *methods._ENGINES.values()]
-    texts += methods._CURVES.values()
+    texts += [model.meaning for model in MODELS.values()]
     named = {
         (names, year)
         for text in texts
-        for names, year in re.findall(r"([A-Z][\w ,-]*?), (\d{4})", text)
+        for names, year in re.findall(r"((?:van der )?[A-Z][\w ,-]*?), (\d{4})", text)
     }
     assert len(named) > 15
     for names, year in named:
