@@ -168,7 +168,9 @@ def plan_engine(
         if part and engine != "auto":
             raise ResponseError(refusal)
         if part:
-            method, reason = "blocked", f"exact, as there is no approximation for {part}"
+            method = "blocked"
+            hours = f"{responses.n_observed:,} responses take hours"
+            reason = f"exact, as there is no approximation for {part}: {hours}"
     if method not in model.engines:
         raise ResponseError(_does_not_draw(method, model))
     if options.mesh is not None and not ENGINES[method].meshes:

@@ -164,11 +164,14 @@ def test_auto_takes_it_beyond_what_exact_draws_can_do(monkeypatch):
     method, reason = plan_engine("auto", RESPONSES, model="lart", options=RUN)
     assert method == "laplace"
     assert "an approximation, as exact draws from 528 responses" in reason
-    wrong = plan_engine("auto", RESPONSES, model=LaRT(wrong_lengths=True), options=RUN)
-    assert wrong == ("blocked", "exact, as there is no approximation for lengths of wrong answers")
     clusters = Clusters.of([str(k // 2) for k in range(RESPONSES.n_subjects)])
-    of_clusters = plan_engine("auto", replace(RESPONSES, clusters=clusters), model="lart")
-    assert of_clusters == ("blocked", "exact, as there is no approximation for clusters in LaRT")
+    exact = [
+        ("lengths of wrong answers", RESPONSES, LaRT(wrong_lengths=True)),
+        ("clusters in LaRT", replace(RESPONSES, clusters=clusters), LaRT()),
+    ]
+    for part, responses, model in exact:
+        reason = f"exact, as there is no approximation for {part}: 528 responses take hours"
+        assert plan_engine("auto", responses, model=model) == ("blocked", reason)
     few = simulate_lart(19, 30)[0]
     assert plan_engine("auto", few, model="lart", options=RUN)[0] == "blocked"
 
