@@ -83,8 +83,10 @@ def print_run(run: Run, folder: Path) -> None:
 
 
 def _notes(run: Run) -> list[str]:
-    """Return further notes on a run, one paragraph each."""
+    """Return further notes on a run, one paragraph each, without what `say_first` says."""
     diagnostics = run.record.diagnostics
+    if run.fit is not None and run.fit.warning:
+        diagnostics = {**diagnostics, "fit": run.fit.details()}
     names = ("slopes", "runs", "cut", "fit", "prediction", "scale")
     notes = [diagnostics[name] for name in names if diagnostics.get(name)]
     if changes := diagnostics.get("changes"):

@@ -36,6 +36,7 @@ from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.ranking.run_folder import save_run
 from bayesirt.report.export import ranking_as_json
 from bayesirt.report.html import render_report
+from bayesirt.report.terminal import print_run
 
 N, J, S = 60, 9, 8
 
@@ -366,7 +367,9 @@ def test_items_that_do_not_point_one_way_are_not_explained(negative, agreement, 
     assert "10% of the first ability's gain" in fitted(0.01, 0.001, 1.1).warning
 
 
-def test_a_run_that_one_ability_does_not_explain_is_led_by_accuracy(small_run, monkeypatch):
+def test_a_run_that_one_ability_does_not_explain_is_led_by_accuracy(
+    small_run, monkeypatch, capsys, tmp_path
+):
     astray = fitted(0.0, 0.001, 1.0, direction=Direction(0.5, 0.5))
     monkeypatch.setattr("bayesirt.checks.fit.fit_check.check_fit", lambda *_, **__: astray)
     run = small_run.with_fit()
@@ -377,6 +380,8 @@ def test_a_run_that_one_ability_does_not_explain_is_led_by_accuracy(small_run, m
     assert run.ranking.pairwise.index.tolist() == names
     assert "Rank by ability" not in run.ranking.average.to_text()
     assert ranking_as_json(run)["misfit"] == astray.warning
+    print_run(run, tmp_path)
+    assert capsys.readouterr().out.count("One ability does not explain") == 1
     by_name = small_run.ranking.summary.set_index("subject")["p_best"]
     best = run.ranking.rank_probabilities[:, 0]
     np.testing.assert_allclose(best.argmax(), by_name.loc[names].argmax())

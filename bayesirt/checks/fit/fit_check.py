@@ -82,16 +82,20 @@ class FitCheck:
 
     def to_text(self) -> str:
         """Return the conclusion in a few sentences."""
-        skewed = self.totals.to_text() if self.totals.p_subjects < 1 - LEVEL else ""
-        findings = self.in_short(), self.held_out.details(), self.dependence.to_text()
-        details = (
+        return f"{self.in_short()} {self.details()}"
+
+    def details(self) -> str:
+        """Return what was found, without whether one ability explains the answers."""
+        findings = (
+            self.held_out.details(),
+            self.dependence.to_text(),
             self._of_rows(),
             categories_in_words(self.categories, self.answers),
-            skewed,
+            self.totals.to_text() if self.totals.p_subjects < 1 - LEVEL else "",
             self.calibration.to_text(),
             self.part,
         )
-        return " ".join(filter(None, [*findings, *details]))
+        return " ".join(filter(None, findings))
 
     def in_short(self) -> str:
         """Return a sentence on whether one ability explains the answers."""
