@@ -46,6 +46,18 @@ MOST_PAGES = 3 << 18
 """Of 4 kB each: 3 GB, so that two processes fit in memory."""
 
 
+SLOW_ROOMS = {"browser", "notebook", "oracle", "reference", "statistical", "studies"}
+"""Folders of slow tests: second opinions on numbers, and whole studies, pages and notebooks."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark slow rooms, before tests are selected by their marks."""
+    for item in items:
+        if item.path.parent.name in SLOW_ROOMS:
+            item.add_marker(pytest.mark.slow)
+
+
 def pytest_collection_finish() -> None:
     """Collect garbage less often, and never examine the objects that exist now: it saves time."""
     gc.freeze()

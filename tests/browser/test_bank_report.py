@@ -17,7 +17,6 @@ from bayesirt.bank.step import BankItems, BankStep
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.report.bank_html import render_bank_report
 
-pytestmark = pytest.mark.slow
 DRAWN = True
 BENCHMARKS = (*HOSTILE[:3], "maths")
 N_EACH, N_SCORED = 30, 60

@@ -10,7 +10,6 @@ from selenium.webdriver.common.by import By
 
 from bayesirt.report.profile_html import render_profile_report
 
-pytestmark = pytest.mark.slow
 DRAWN = True
 
 

@@ -22,8 +22,6 @@ from bayesirt.ranking.topic_rankings import TopicRankings, gains_by_topic
 from bayesirt.report.html import render_report
 from bayesirt.report.page import svg
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def page(small_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:

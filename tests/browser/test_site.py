@@ -14,7 +14,6 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
-pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 
 

@@ -64,12 +64,14 @@ ROWS: dict[str, ResponseModel] = {
 }
 ONE_EACH = [*{model.name: name for name, model in reversed(ROWS.items())}.values()]
 """The first row of each model; oracle and Geweke tests draw with the other options."""
+QUICK = ("2pl", "graded", "lart", "q_mirt")
+"""One row for each form of predictors: one, several thresholds, lengths, several abilities."""
 LAYOUTS = ("dense", "sparse", "shards")
 T = 0.4
 
 each_row = pytest.mark.parametrize(
     "name",
-    [name if name in ONE_EACH else pytest.param(name, marks=pytest.mark.slow) for name in ROWS],
+    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in ROWS],
 )
 each_model = pytest.mark.parametrize("name", MODELS)
 each_layout = pytest.mark.parametrize("layout", LAYOUTS)

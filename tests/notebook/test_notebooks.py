@@ -9,7 +9,6 @@ import pytest
 from nbclient import NotebookClient
 from store_notebooks import NOTEBOOKS, mark_of
 
-pytestmark = pytest.mark.slow
 MOST_BYTES, MOST_BYTES_TOGETHER = 1_000_000, 2_000_000
 
 

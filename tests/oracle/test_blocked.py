@@ -10,7 +10,7 @@ from bayesirt.inference.nuts import sample_nuts
 from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.models import ThreePL, TwoPL
 
-pytestmark = [pytest.mark.slow, pytest.mark.statistical]
+pytestmark = pytest.mark.statistical
 
 
 def means_and_errors(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

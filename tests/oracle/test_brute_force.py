@@ -58,7 +58,6 @@ def importance(responses: Responses, priors: Priors) -> tuple[np.ndarray, np.nda
     return mean, np.sqrt(weight**2 @ (value - mean) ** 2), 1 / (weight**2).sum()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("responses", "priors"),
     [

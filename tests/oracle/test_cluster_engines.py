@@ -44,7 +44,6 @@ def with_log_slopes(posterior: Posterior) -> Posterior:
     return Posterior(tree)
 
 
-@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", MODELS)
 def test_nuts_and_blocked_agree(name: str):

@@ -137,7 +137,6 @@ def test_arrow_matrix_knows_clusters(priors, eliminate):
     np.testing.assert_allclose(as_matrix(problem, spread, point), hessian, rtol=0, atol=1e-10)
 
 
-@pytest.mark.slow
 @each_side
 def test_solution_and_variances_are_the_dense_inverse(eliminate):
     priors = Priors()
@@ -185,11 +184,7 @@ def squares_of_log_slopes(problem: JointProblem, mode: Mode):
         yield np.average((log_slopes - mode.point.means[0]) ** 2, weights=weight)
 
 
-@pytest.mark.parametrize(
-    "priors",
-    [PRIORS[0], PRIORS[3], *(pytest.param(p, marks=pytest.mark.slow) for p in PRIORS[1:3])],
-    ids=Priors.describe,
-)
+@pytest.mark.parametrize("priors", PRIORS, ids=Priors.describe)
 def test_spreads_and_mode_stand_still_together(priors):
     """The gradient given the spreads vanishes at the mode, and there the EM step is zero."""
     problem = joint_problem(TINY.cells, TwoPL(priors))
@@ -220,7 +215,6 @@ def test_spreads_of_items_do_not_see_abilities_of_clusters():
     np.testing.assert_array_equal(alone, beside)
 
 
-@pytest.mark.slow
 @each_prior_and_side
 def test_tilt_is_the_slope_of_the_log_determinant_of_the_blocks(priors, eliminate):
     """Set responses to their expectation, where observed and expected information agree."""
@@ -271,7 +265,6 @@ def _with_successes(problem: JointProblem, successes) -> JointProblem:
     )
 
 
-@pytest.mark.slow
 @each_side
 def test_covariance_of_many_draws_is_the_inverse_curvature(eliminate):
     """The largest of about 200 standardised errors exceeds 5.5 once in 10^5 keys."""
@@ -283,7 +276,6 @@ def test_covariance_of_many_draws_is_the_inverse_curvature(eliminate):
     assert worst_error(draws_of(curvature, 100_000), np.linalg.inv(hessian)) < 5.5
 
 
-@pytest.mark.slow
 @each_side
 def test_iterative_solution_is_the_dense_one(eliminate):
     priors = Priors()
@@ -293,7 +285,6 @@ def test_iterative_solution_is_the_dense_one(eliminate):
     assert_iterative_is_dense(problem, spread, point)
 
 
-@pytest.mark.slow
 def test_iterative_mode_is_the_dense_one():
     """Centres and spreads agree; sds differ because one uses expected, one observed information.
 
@@ -323,7 +314,6 @@ def test_iterative_mode_is_the_dense_one():
         assert 0.8 < ratio.min() < ratio.max() < 1.2
 
 
-@pytest.mark.slow
 @pytest.mark.statistical
 @each_prior
 def test_posterior_is_near_the_exact_one(priors):
@@ -352,7 +342,6 @@ def test_posterior_is_near_the_exact_one(priors):
         assert 0.95 < ratio.mean() < 1.15
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("centre", "expected"), [("mode", 0.5), ("mean", 1)])
 def test_only_the_mean_has_the_population_in_its_abilities(centre, expected):
     """θ ~ N(0, 1): means squared and variances add up to about one, but to half at the mode.

@@ -99,7 +99,6 @@ def test_arrow_matrix_is_the_hessian_where_a_family_has_the_observed_information
     assert np.abs(hessian[:N, N:]).max() > 0.1
 
 
-@pytest.mark.slow
 @each_side
 def test_tilt_is_the_slope_of_the_log_determinant_of_the_blocks(eliminate):
     model = Graded(n=3)
@@ -119,7 +118,6 @@ def test_tilt_is_the_slope_of_the_log_determinant_of_the_blocks(eliminate):
         np.testing.assert_allclose(own, -other / 2, rtol=0, atol=1e-9)
 
 
-@pytest.mark.slow
 @each_model_by_a_side
 def test_iterative_solution_is_the_dense_one(model, eliminate):
     problem = problem_of(model, eliminate)
@@ -149,7 +147,6 @@ def test_populations_are_drawn_from_their_conditional(model):
         assert float(draws.std()) == pytest.approx(spread, rel=0.1)
 
 
-@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("spread", "of_gaps"),

@@ -143,7 +143,6 @@ def test_tilt_is_the_slope_of_the_log_determinant_of_the_blocks(eliminate):
         np.testing.assert_allclose(own, -np.asarray(other) / 2, rtol=0, atol=1e-9)
 
 
-@pytest.mark.slow
 @each_side
 def test_draws_without_a_matrix_have_the_covariance_of_the_dense_solution(eliminate):
     """The largest of 17 standardised errors of variances exceeds 5 once in 10^5 keys."""
@@ -185,7 +184,6 @@ def _without_score_terms(problem: JointProblem) -> np.ndarray:
     )
 
 
-@pytest.mark.slow
 @pytest.mark.statistical
 def test_posterior_is_near_the_one_that_blocked_moves_draw():
     """Compare means, sds and intervals with exact draws; 120 x 120 takes a minute.

@@ -12,8 +12,6 @@ from bayesirt import Responses, RunOptions, fit_mirt, sample_mirt
 from bayesirt.inference.nuts import posterior_target
 from bayesirt.models import Mirt
 
-pytestmark = pytest.mark.slow
-
 DATA = simulated(40, 12, 2, seed=3)
 MOST_Z = 6.0
 """The largest of about 120 z-scores exceeds this once in four million tests."""

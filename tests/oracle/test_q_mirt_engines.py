@@ -24,7 +24,6 @@ def simulated() -> QSimulation:
     return simulate_q_mirt(60, Q, key=jax.random.key(3), correlation=0.6)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("structure", ["correlated", "general"])
 def test_potential_falls_as_the_density_of_the_independent_parts_rises(structure):
     """Compare two points with the density of prior and answers, with all Jacobians by jacfwd."""

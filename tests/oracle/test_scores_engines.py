@@ -17,8 +17,6 @@ from bayesirt import (
 )
 from bayesirt.models import ResponseModel
 
-pytestmark = pytest.mark.slow
-
 N, J = 24, 8
 
 

@@ -30,7 +30,6 @@ def test_girth_finds_the_same_estimates():
     compare(*(point[name][None] for name in names))
 
 
-@pytest.mark.slow
 @pytest.mark.reference
 def test_girth_finds_the_same_abilities_slopes_and_thresholds():
     """Posterior means agree with maximum likelihood estimates, 400 x 12 grades from 0 to 4."""

@@ -31,7 +31,7 @@ PUBLISHED = {"a": [0.99, 1.08, 1.71, 0.77, 0.74], "d": [1.86, 0.81, 1.80, 0.49, 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(61)
 AXES = {"chain_axis": 0, "draw_axis": 1}
 
-pytestmark = [pytest.mark.slow, pytest.mark.reference]
+pytestmark = pytest.mark.reference
 
 
 def log_marginal(a: jax.Array, d: jax.Array) -> jax.Array:

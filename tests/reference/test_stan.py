@@ -106,7 +106,6 @@ def largest(z: np.ndarray, label: str) -> float:
     return float(np.abs(z).max())
 
 
-@pytest.mark.slow
 @pytest.mark.reference
 @pytest.mark.statistical
 def test_means_and_quantiles_are_stans():

@@ -22,7 +22,6 @@ N_SUBJECTS, N_ITEMS, N_ANSWERS = 400, 200, 40
 BENCHMARKS = np.repeat(np.array(["a", "b", "c", "d"], object), N_ITEMS // 4)
 
 
-@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize(("how", "n_asked"), [("clusters", 20), ("design", 30)])
 def test_fewer_answers_do_when_asked_adaptively(how: AnchorRule, n_asked: int):

@@ -17,7 +17,7 @@ from bayesirt.bank.novelty import measure_novelty, novelty_alarms
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.mirt import fit_mirt
 
-pytestmark = [pytest.mark.statistical, pytest.mark.slow]
+pytestmark = pytest.mark.statistical
 
 N_BANKS, N_REFERENCE, N_RECENT, N_ITEMS = 60, 150, 40, 60
 NAMES = tuple(f"q{j:02}" for j in range(N_ITEMS))

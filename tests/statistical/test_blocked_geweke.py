@@ -17,7 +17,7 @@ from bayesirt.inference.cluster_moves import with_clusters
 from bayesirt.inference.one_ability import OneAbility
 from bayesirt.models import Repeats, ThreePL, TwoPL
 
-pytestmark = [pytest.mark.slow, pytest.mark.statistical]
+pytestmark = pytest.mark.statistical
 
 CLUSTERS = (0, 1, 0, 0)
 

@@ -12,7 +12,7 @@ from bayesirt.studies import calibration_study
 from bayesirt.studies.calibration import CalibrationStudy
 from bayesirt.studies.replication import Design
 
-pytestmark = [pytest.mark.slow, pytest.mark.statistical]
+pytestmark = pytest.mark.statistical
 
 SIZE = (12, 8)
 REPLICATIONS = 100

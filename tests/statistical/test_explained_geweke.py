@@ -11,7 +11,7 @@ from bayesirt.inference.cluster_moves import with_clusters
 from bayesirt.inference.explained import Explained
 from bayesirt.models import TwoPL
 
-pytestmark = [pytest.mark.slow, pytest.mark.statistical]
+pytestmark = pytest.mark.statistical
 
 MINUTES = Covariate("minutes", 0.0, 1.0, (-1.2, 0.2, 1.0))
 JUDGE = Factor("judge", Clusters(("x", "y"), (0, 1, 0)))

@@ -20,7 +20,7 @@ from bayesirt.checks.fit.subjects import person_fit
 from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.models import TwoPL
 
-pytestmark = [pytest.mark.slow, pytest.mark.statistical]
+pytestmark = pytest.mark.statistical
 SIZE = (200, 30)
 """Shape of most data sets here, so that they share compiled code."""
 

@@ -112,7 +112,6 @@ def test_runs_of_agents_split_at_random_are_alike(shared):
     assert 0.87 < held / n < 0.94
 
 
-@pytest.mark.slow
 @pytest.mark.statistical
 def test_intervals_through_a_bank_hold():
     """150 equal and 150 unequal pairs, 60 known items: intervals cover the expected difference."""

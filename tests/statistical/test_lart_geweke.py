@@ -15,7 +15,7 @@ from bayesirt.inference.lart_moves import WithLengths
 from bayesirt.likelihood.latencies import centred_latencies
 from bayesirt.models import LaRT
 
-pytestmark = [pytest.mark.slow, pytest.mark.statistical]
+pytestmark = pytest.mark.statistical
 
 TIMED = np.array([[1, 1, 1], [0, 1, 1], [0, 1, 0], [1, 0, 1]], bool)
 PAIRS = 10_000

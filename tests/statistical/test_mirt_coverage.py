@@ -9,7 +9,7 @@ from scipy.stats import wishart
 from bayesirt import Responses, RunOptions, fit_mirt, sample_mirt
 from bayesirt.inference.mirt_moves import aligned_draws
 
-pytestmark = [pytest.mark.slow, pytest.mark.statistical]
+pytestmark = pytest.mark.statistical
 
 REPLICATIONS, N_SUBJECTS, N_ITEMS, K = 30, 60, 20, 2
 FALSE_ALARMS = 1e-6

@@ -15,7 +15,7 @@ from scipy.stats import wishart
 from bayesirt.inference.mirt_moves import Exploratory
 from bayesirt.models import Mirt
 
-pytestmark = [pytest.mark.slow, pytest.mark.statistical]
+pytestmark = pytest.mark.statistical
 
 TRIALS = np.array([[1, 3, 0, 1], [2, 1, 1, 0], [0, 5, 1, 2]], np.int8)
 PAIRS, K = 10_000, 2

@@ -18,7 +18,7 @@ from bayesirt.inference.q_mirt_moves import ByQMatrix
 from bayesirt.likelihood.loadings import Loadings
 from bayesirt.models import QMirt
 
-pytestmark = [pytest.mark.slow, pytest.mark.statistical]
+pytestmark = pytest.mark.statistical
 
 NEEDS = np.array([[1, 1, 0], [0, 1, 1], [0, 0, 1], [0, 1, 0]], bool)
 TRIALS = np.array([[1, 3, 0, 1], [2, 1, 1, 0], [0, 5, 1, 2]], np.int8)

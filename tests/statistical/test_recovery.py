@@ -11,7 +11,7 @@ from bayesirt import Responses, RunOptions, sample_posterior
 from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.ranking.subject_ranking import rank_subjects
 
-pytestmark = [pytest.mark.slow, pytest.mark.statistical]
+pytestmark = pytest.mark.statistical
 REPLICATIONS = 15
 
 

@@ -15,7 +15,7 @@ from bayesirt.inference.options import RunOptions
 from bayesirt.ranking.score_draws import score_ranks
 from bayesirt.ranking.subject_ranking import rank_subjects
 
-pytestmark = [pytest.mark.slow, pytest.mark.statistical]
+pytestmark = pytest.mark.statistical
 
 
 def share_held(right: NDArray[np.int64], hidden: NDArray[np.bool_], seed: int) -> float:

@@ -9,7 +9,7 @@ from bayesirt.inference.ways import way_of
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.models import Continuous, Graded, Normal, ResponseModel, TwoPL
 
-pytestmark = [pytest.mark.slow, pytest.mark.statistical]
+pytestmark = pytest.mark.statistical
 
 SEEN = np.array([[1, 1, 0], [1, 1, 1], [0, 1, 1], [1, 1, 1]], np.int16)
 

@@ -69,7 +69,6 @@ def table(responses: Responses) -> str:
     return "\n".join(rows)
 
 
-@pytest.mark.slow
 @pytest.mark.statistical
 def test_two_processes_killed_and_resumed_draw_what_one_draws(tmp_path, start_both):
     """Use the engine that shares more among processes; `test_row_shards` checks NUTS's gradient."""

@@ -14,7 +14,7 @@ from bayesirt.data.responses import Responses
 from bayesirt.estimators.anchors import choose_anchors
 from bayesirt.estimators.fixed_items import KnownItems
 
-pytestmark = [pytest.mark.slow, pytest.mark.statistical]
+pytestmark = pytest.mark.statistical
 
 N_SUBJECTS, N_ITEMS, N_ANCHORS = 400, 300, 15
 NAMES = tuple(f"q{j:03}" for j in range(N_ITEMS))

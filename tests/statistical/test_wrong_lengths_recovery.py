@@ -10,7 +10,7 @@ from bayesirt.inference.engines import sample_posterior
 from bayesirt.inference.options import RunOptions
 from bayesirt.models import LaRT
 
-pytestmark = [pytest.mark.slow, pytest.mark.statistical]
+pytestmark = pytest.mark.statistical
 
 SIZE = (60, 20)
 

@@ -341,6 +341,7 @@ print(at)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.slow
 def test_a_kill_at_any_operation_leaves_the_bank_as_it_was(folder: Path):
     before, step = read_bank(folder), items_step("law", "add")
     after = ItemBank(2, (*before.steps, step))

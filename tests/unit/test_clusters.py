@@ -58,6 +58,7 @@ def test_prior_is_the_models():
     assert float(terms.total()) == pytest.approx(float(density + jacobians), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_a_share_far_from_its_mode_comes_back():
     """Far below the mode, the local density tells too little about where the mode is."""
     rng = np.random.default_rng(0)

@@ -57,6 +57,7 @@ def test_a_table_grows_by_an_eighth_at_most_and_only_while_it_is_small():
     assert filled_up(np.ones((401, 501)), np.ones((401, 501))).shape == (401, 501)
 
 
+@pytest.mark.slow
 def test_chains_have_room_and_keep_those_that_there_are(odd: Responses):
     way = way_of(ThreePL())
     room = Room.of(way, way.data(odd))
@@ -93,6 +94,7 @@ def test_room_leaves_the_posterior_as_it_is(odd: Responses, monkeypatch: pytest.
         assert float(abs(z).max().to_array().max()) < 4
 
 
+@pytest.mark.slow
 def test_checks_of_fit_do_not_see_who_fills_up(odd: Responses, monkeypatch: pytest.MonkeyPatch):
     rng = np.random.default_rng(0)
     theta, a = rng.normal(size=(4, SHAPE[0])), rng.lognormal(size=(4, SHAPE[1]))

@@ -48,6 +48,10 @@ MODELS: dict[str, tuple[ResponseModel, Scale | None]] = {
     "continuous": (Continuous(), Scale("continuous")),
     "normal": (Normal(), Scale("unbounded", low=-1.0)),
 }
+CASES = {
+    name: name if name in ("2pl", "graded") else pytest.param(name, marks=pytest.mark.slow)
+    for name in MODELS
+}
 
 
 @cache
@@ -72,7 +76,7 @@ def fitted(name: str) -> PointEstimate:
     return fit_marginal(simulated(name)[0], model=MODELS[name][0])
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", CASES.values())
 def test_abilities_are_integrated_out_as_a_fine_grid_does(name):
     model, _ = MODELS[name]
     responses, point = simulated(name)[0], fitted(name)
@@ -97,7 +101,7 @@ def test_abilities_are_integrated_out_as_a_fine_grid_does(name):
     np.testing.assert_allclose(point["theta_se"], sd, rtol=0.02)
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if "guessing" not in name])
+@pytest.mark.parametrize("name", [CASES[name] for name in MODELS if "guessing" not in name])
 def test_the_truth_lies_within_the_errors(name):
     (_, truth), point = simulated(name), fitted(name)
     theta = np.abs(point["theta"] - truth["theta"]) / point["theta_se"]
@@ -203,11 +207,12 @@ def test_few_items_are_fitted_by_em_and_many_by_cbmm():
     assert spearmanr(one["theta"], other["theta"]).statistic > 0.99
 
 
+@pytest.mark.slow
 def test_guessing_that_is_given_stays_there():
     np.testing.assert_allclose(fitted("3pl guessing")["c"], 0.2, atol=1e-3)
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name != "2pl"])
+@pytest.mark.parametrize("name", [CASES[name] for name in MODELS if name != "2pl"])
 def test_it_is_what_such_models_start_from(name):
     responses, _ = simulated(name)
     model, _ = MODELS[name]

@@ -113,6 +113,7 @@ def noted_normal(monkeypatch: pytest.MonkeyPatch) -> dict[str, jax.Array]:
     return seen
 
 
+@pytest.mark.slow
 def test_slopes_population_is_drawn_from_its_conditionals(monkeypatch):
     seen, drawn_from = noted_normal(monkeypatch), []
     monkeypatch.setattr(
@@ -145,6 +146,7 @@ def test_changed_axes_keep_every_predictor():
     assert abs(moved["theta"] - SITES["theta"]).min() > 1e-3
 
 
+@pytest.mark.slow
 def test_axes_are_drawn_from_their_density(monkeypatch):
     """Jacobians by jacfwd, in the invariant measure of lower triangular M: Π m_kk^(-k)."""
     factors = jnp.asarray(np.tril(np.random.default_rng(6).uniform(0.5, 2, (2, K, K))))

@@ -290,7 +290,6 @@ def test_warnings_are_counted_by_hand():
     assert domains["false_alarms"] == pytest.approx(0.1)
 
 
-@pytest.mark.slow
 @pytest.mark.statistical
 def test_filled_up_suites_have_the_posterior_of_nuts():
     """Means agree within 5 standard errors, among 10 + 8 abilities."""
@@ -313,7 +312,6 @@ def test_filled_up_suites_have_the_posterior_of_nuts():
         np.testing.assert_allclose(one_sd, other_sd, rtol=0.35)
 
 
-@pytest.mark.slow
 @pytest.mark.statistical
 def test_a_reduced_study_finds_what_the_paper_finds_and_the_posterior_warns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -136,7 +136,6 @@ def test_the_verdict_hears_intervals_that_do_not_hold():
     assert fine.claims["verdict"].iloc[-1] == "holds"
 
 
-@pytest.mark.slow
 def test_a_quick_study_calibrates_its_banks_and_finds_that_choosing_items_pays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -438,7 +438,6 @@ def test_large_matrices_get_no_full_posterior(monkeypatch: pytest.MonkeyPatch):
     assert "agreement" not in parts
 
 
-@pytest.mark.slow
 def test_the_network_is_shown_as_many_answers_whatever_the_size():
     division = made_division()
     fits = fit_all(division, key=jax.random.key(0), trained=400)
@@ -448,7 +447,6 @@ def test_the_network_is_shown_as_many_answers_whatever_the_size():
     assert fits.q_mirt["theta"].shape == (2, 2)
 
 
-@pytest.mark.slow
 def test_a_reduced_study_finds_what_holds_and_what_does_not(tmp_path: Path):
     design = AbilitiesDesign(
         ((60, 20, 2),), 4, 150, (40, 120, 4), splits=1, halves=1, posterior_draws=100,

@@ -15,7 +15,6 @@ ENGINES = {"at once": draw_at_once}
 KEY = jax.random.key(3)
 
 
-@pytest.mark.slow
 def test_other_processes_give_the_same_study():
     distributed = pytest.importorskip("distributed", reason="needs Dask")
     with distributed.LocalCluster(1, threads_per_worker=1, dashboard_address=None) as cluster:
@@ -29,7 +28,6 @@ def test_other_processes_give_the_same_study():
         np.testing.assert_array_equal(one[ranks], other[ranks])
 
 
-@pytest.mark.slow
 def test_a_silent_scheduler_is_named(monkeypatch):
     pytest.importorskip("distributed", reason="needs Dask")
     monkeypatch.setattr(tasks, "_PATIENCE", 0.2)

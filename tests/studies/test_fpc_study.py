@@ -103,7 +103,6 @@ def test_the_oldest_eights_of_benchmarks_link_a_new_one():
         assert found.items == (*(f"{name} 1" for name in names[:linked]), *items[38:])
 
 
-@pytest.mark.slow
 def test_a_chain_is_the_bank_in_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     matrix = made_matrix()
     told = []
@@ -354,7 +353,6 @@ def test_printed_figures_are_known_methods():
     assert table["value"].between(0.68, 0.98).all()
 
 
-@pytest.mark.slow
 def test_a_quick_study_beats_random_sampling(tmp_path: Path):
     design = replace(FPC_QUICK, anchors=(10,), rule_anchors=(), references=())
     study = fpc_study(design, key=jax.random.key(1), folder=tmp_path)

@@ -94,7 +94,6 @@ def study() -> CalibrationStudy:
     return calibration_study(ENGINES, [SIZE], REPLICATIONS, key=jax.random.key(0))
 
 
-@pytest.mark.slow
 def test_a_right_engine_is_calibrated_in_everything(study: CalibrationStudy):
     """Fails with another key twice in a million."""
     runs = study.replications[study.replications["engine"] == "right"]
@@ -107,7 +106,6 @@ def test_a_right_engine_is_calibrated_in_everything(study: CalibrationStudy):
     assert (own.coverage["verdict"] == "calibrated").all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("engine", "verdict"),
     [("narrow", "too narrow"), ("wide", "too wide"), ("low", "biased low")],
@@ -398,7 +396,6 @@ def test_nothing_to_study_is_refused():
             calibration_study(engines, sizes, n, key=jax.random.key(0))
 
 
-@pytest.mark.slow
 def test_rank_curves_are_drawn_with_their_envelope(study: CalibrationStudy):
     figure = plot_rank_ecdf(study.replications, study.summary, SIZE, study.design)
     panels = np.array(figure.axes).reshape(7, 4)
@@ -416,7 +413,6 @@ def test_rank_curves_are_drawn_with_their_envelope(study: CalibrationStudy):
     np.testing.assert_array_equal(framed, wrong)
 
 
-@pytest.mark.slow
 def test_coverage_is_drawn_by_size_with_its_interval(study: CalibrationStudy):
     figure = plot_coverage(study.coverage)
     assert len(figure.axes) == 10

@@ -470,7 +470,6 @@ def test_what_cannot_be_studied_is_refused_before_work_begins():
         lart_study(TINY, key=key, responses=responses, criterion={"nobody": 1.0})
 
 
-@pytest.mark.slow
 def test_posteriors_are_measured_beside_the_closed_forms():
     design = replace(TINY, replications=1, saem_replications=0, drawn_replications=1,
                      drawn_sizes=(20,), draws=60)  # fmt: skip
