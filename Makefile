@@ -12,6 +12,8 @@ AT_LENGTH := statistical or notebook or reference
 
 # Without source locations in compiled programs, LaRT compiles a twelfth faster.
 export JAX_TRACEBACK_IN_LOCATIONS_LIMIT := 0
+# Tests start hundreds of processes, which need the package's bytecode.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test slow check lint examples bench site notebooks clean
 

@@ -14,6 +14,7 @@ True
 from importlib import import_module
 from typing import Any
 
+from bayesirt.compiled_code import keep_compiled_code
 from bayesirt.xla_flags import avoid_wrong_sums
 
 __version__ = "0.1.0"
@@ -120,6 +121,7 @@ __all__ = sorted([*_HOME, "__version__"])
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'bayesirt' has no attribute {name!r}")
+    keep_compiled_code()
     return getattr(import_module(_HOME[name]), name)
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from bayesirt.cli.standard_input import piped
+from bayesirt.compiled_code import cache_folder, configure_jax, keep_compiled_code
 from bayesirt.xla_flags import add_flag
 
 
@@ -321,21 +322,13 @@ def print_json(value: Any, **how: Any) -> None:
 def prepare_jax(chains: int) -> None:
     """Configure JAX without importing it, as many commands never use it.
 
-    Sets 64-bit floats, one device per chain, and caches of programs and of compiled code.
+    Sets 64-bit floats, one device per chain, and caches of programs and of all compiled code.
     """
     import os
 
-    settings: dict[str, Any] = {"jax_enable_x64": True}
-    if os.environ.get("JAX_COMPILATION_CACHE_DIR") is None:
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "bayesirt")
-        settings["jax_compilation_cache_dir"] = str(cache / "jax")
-        os.environ.setdefault("BAYESIRT_PROGRAMS", str(cache / "programs"))
-        settings["jax_persistent_cache_min_compile_time_secs"] = 0
-    if "jax" in sys.modules:
-        import jax
-
-        for name, value in settings.items():
-            jax.config.update(name, value)
-        return
-    add_flag(f"--xla_force_host_platform_device_count={chains}")
-    os.environ.update({name.upper(): str(value) for name, value in settings.items()})
+    configure_jax({"jax_enable_x64": True})
+    if folder := cache_folder():
+        os.environ.setdefault("BAYESIRT_PROGRAMS", str(folder / "programs"))
+        keep_compiled_code(least_seconds=0)
+    if "jax" not in sys.modules:
+        add_flag(f"--xla_force_host_platform_device_count={chains}")

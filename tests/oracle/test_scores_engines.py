@@ -30,6 +30,7 @@ def simulated(model: ResponseModel, scale: Scale) -> Responses:
     return replace(Responses.from_arrays(drawn, trials), scale=scale)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     ("model", "scale"),
     [

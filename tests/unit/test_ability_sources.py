@@ -153,6 +153,7 @@ def test_nothing_is_told_of_abilities_that_nothing_explains(small_run):
         ability_sources(small_run.posterior)
 
 
+@pytest.mark.statistical
 @pytest.mark.slow
 def test_planted_skills_are_recovered_by_both_engines():
     """Six LLMs in four scaffolds: intervals contain the effects, and engines agree."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "bayesirt"
 ROOMS = (
-    ("errors", "kept_programs", "names", "progress", "random_keys", "xla_flags"),
+    ("compiled_code", "errors", "kept_programs", "names", "progress", "random_keys", "xla_flags"),
     ("data",),
     ("likelihood",),
     ("models",),

@@ -277,6 +277,7 @@ def test_nothing_is_told_of_a_posterior_that_explains_nothing(small_run):
     assert small_run.effective_items is None
 
 
+@pytest.mark.statistical
 @pytest.mark.slow
 def test_planted_severities_are_recovered_by_both_engines():
     """Four judges of 30 questions: intervals contain their severities, and engines agree."""

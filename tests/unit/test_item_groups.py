@@ -140,6 +140,7 @@ def test_clusters_with_groups_are_refused_with_the_way_out():
         groups_of(answers, "stem")
 
 
+@pytest.mark.statistical
 @pytest.mark.slow
 def test_nuts_agrees_on_abilities_in_general_and_in_groups():
     _, answers = grouped(20, 6, 4, 1.0)
