@@ -38,7 +38,6 @@ def draws_at_hand(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 def run_command(*arguments: object) -> int:
     """Run a command in this process, and return its exit code."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAX_COMPILATION_CACHE_DIR", "as in conftest")
         patch.setattr(sys, "argv", ["bayesirt", *map(str, arguments)])
         with pytest.raises(SystemExit) as leaving:
             main()
