@@ -14,8 +14,7 @@ True
 from importlib import import_module
 from typing import Any
 
-from bayesirt.compiled_code import keep_compiled_code
-from bayesirt.xla_flags import avoid_wrong_sums
+from bayesirt.jax_settings import avoid_wrong_sums, keep_compiled_code
 
 __version__ = "0.1.0"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from bayesirt.xla_flags import add_flag
+from bayesirt.jax_settings import add_flag
 
 if "device_count" not in os.environ.get("XLA_FLAGS", ""):
     add_flag("--xla_force_host_platform_device_count=4")

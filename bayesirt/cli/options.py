@@ -11,8 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from bayesirt.cli.standard_input import piped
-from bayesirt.compiled_code import cache_folder, configure_jax, keep_compiled_code
-from bayesirt.xla_flags import add_flag
+from bayesirt.jax_settings import add_flag, cache_folder, configure_jax, keep_compiled_code
 
 
 def unset(*names: str, **told: Any) -> Any:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "bayesirt"
 ROOMS = (
-    ("compiled_code", "errors", "kept_programs", "names", "progress", "random_keys", "xla_flags"),
+    ("errors", "jax_settings", "kept_programs", "names", "progress", "random_keys"),
     ("data",),
     ("likelihood",),
     ("models",),
