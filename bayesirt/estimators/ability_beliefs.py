@@ -94,14 +94,16 @@ def best_location(
     back. The least-squares problem is d + a shift = design c, with precision `weight` for items,
     `precisions` for c, and the shift centred on the mean of the abilities.
     """
+    xp = items.d.__array_namespace__()
     n = items.a.shape[1]
-    both = jnp.concatenate([-items.a, design], 1)
+    of_shift, of_design = (0, len(precisions)), (n, 0)
+    both = xp.concatenate([-items.a, design], 1)
     squares, right = both.T @ both, both.T @ items.d
     if unknown is not None:
-        squares = squares.at[:n, :n].add(unknown.sum(0)[:n, :n])
-        right = right.at[:n].add(-unknown.sum(0)[:n, n])
-    prior = jnp.zeros_like(squares).at[n:, n:].set(jnp.diag(precisions))
-    prior = prior.at[:n, :n].set(len(abilities.mean) * population.precision)
-    right = (weight * right).at[:n].add(population.precision @ abilities.mean.sum(0))
-    solution = jnp.linalg.solve(weight * squares + prior, right)
+        squares += xp.pad(unknown.sum(0)[:n, :n], of_shift)
+        right -= xp.pad(unknown.sum(0)[:n, n], of_shift)
+    prior = xp.pad(len(abilities.mean) * population.precision, of_shift)
+    prior += xp.pad(xp.diag(precisions), of_design)
+    right = weight * right + xp.pad(population.precision @ abilities.mean.sum(0), of_shift)
+    solution = xp.linalg.solve(weight * squares + prior, right)
     return solution[:n], solution[n:]

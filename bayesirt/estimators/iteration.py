@@ -1,11 +1,11 @@
 """The iteration loop that all estimators share."""
 
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from numpy.typing import NDArray
@@ -78,16 +78,16 @@ def _over_two(trace: Sequence[float]) -> float:
     return max(abs(trace[-1] - trace[-3]), abs(trace[-2] - trace[-4]))
 
 
-def squarem_leap(first: Tree, once: Tree, twice: Tree, longest: Array) -> tuple[Tree, Array]:
+def squarem_leap(first: Tree, once: Tree, twice: Tree, longest: float) -> tuple[Tree, float]:
     """Return first + 2 α r + α² v for the first step r and its change v, and α = |r| / |v|.
 
-    Varadhan & Roland 2008.
+    It is computed with NumPy, as compiling would take longer. Varadhan & Roland 2008.
     """
-    r = jax.tree.map(jnp.subtract, once, first)
+    first, once, twice = jax.device_get((first, once, twice))
+    r = jax.tree.map(np.subtract, once, first)
     v = jax.tree.map(lambda two, one, step: two - one - step, twice, once, r)
-    of_r, of_v = (sum(jnp.vdot(x, x) for x in jax.tree.leaves(step)) for step in (r, v))
-    alpha = jnp.sqrt(of_r / jnp.maximum(of_v, jnp.finfo(longest.dtype).tiny))
-    alpha = jnp.clip(alpha, 1, longest)
+    of_r, of_v = (sum(float(np.vdot(x, x)) for x in jax.tree.leaves(step)) for step in (r, v))
+    alpha = float(np.clip(np.sqrt(of_r / max(of_v, sys.float_info.min)), 1, longest))
     return jax.tree.map(lambda x, r, v: x + 2 * alpha * r + alpha**2 * v, first, r, v), alpha
 
 

@@ -186,7 +186,7 @@ def _squarem_step(
     """Take two EM steps, extrapolate them, and take a third from there."""
     once, posteriors, _, _ = em(state.free, state.mode)
     twice, posteriors, _, loss = em(once, posteriors.mode)
-    leap, _ = _LEAP(state.free, once, twice, _LONGEST_LEAP)
+    leap, _ = squarem_leap(state.free, once, twice, _LONGEST_LEAP)
     settled, leap_posteriors, _, leap_loss = em(leap, posteriors.mode)
     if leap_loss <= loss:
         return EMState(settled, leap_posteriors.mode, leap_loss)
@@ -194,4 +194,3 @@ def _squarem_step(
 
 
 _EM: Any = jax.jit(em_step, static_argnums=(1, 2, 3))
-_LEAP: Any = jax.jit(squarem_leap)

@@ -5,12 +5,12 @@ from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.ability_beliefs import abilities_given
 from bayesirt.estimators.cell_expectations import Quadrature, usual_quadrature
-from bayesirt.estimators.item_newton import item_step
 from bayesirt.estimators.iteration import Iterations
 from bayesirt.estimators.mirt_population import (
     ItemPopulation,
@@ -21,12 +21,12 @@ from bayesirt.estimators.mirt_population import (
     to_standard,
 )
 from bayesirt.estimators.mirt_start import check_start, start, start_from
-from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items, standard_normal
+from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, standard_normal
 from bayesirt.estimators.observed_information import item_covariance
 from bayesirt.estimators.parameter_table import mirt_columns, named_table
-from bayesirt.estimators.variational_em import EMState, climb, expectation, usual_tolerance
-from bayesirt.kept_programs import kept
+from bayesirt.estimators.variational_em import EMState, climb, normal_step, usual_tolerance
 from bayesirt.likelihood.cell_sums import DenseLayout
+from bayesirt.likelihood.host_arrays import host
 from bayesirt.point_estimate import PointEstimate
 
 MOST_JOINT = 1500
@@ -142,7 +142,7 @@ def climbed(
     max_iterations: int,
 ) -> tuple[EMState, Iterations]:
     """Return the result of EM, in arbitrary axes."""
-    em = partial(_EM, quadrature, layout)
+    em = partial(em_step, quadrature, layout)
     return climb(em, *first, tolerance=tolerance, max_iterations=max_iterations, name="mirt")
 
 
@@ -153,9 +153,8 @@ def _given_items(
     (items, _), beliefs = state.parameters, state.beliefs
     standard = standard_normal(items.a.shape[1], items.d.dtype)
     abilities, bound = _GIVEN(layout, items, standard, beliefs.abilities, quadrature)
-    parameters, beliefs = _IN_PRINCIPAL_AXES(
-        state.parameters, beliefs._replace(abilities=abilities)
-    )
+    known = beliefs._replace(abilities=jax.device_get(abilities))
+    parameters, beliefs = in_principal_axes(state.parameters, known)
     return parameters, beliefs.abilities, bound
 
 
@@ -165,17 +164,18 @@ def em_step(
     """Take one EM step.
 
     The returned loss is that before the step: the negative lower bound on the evidence, with
-    abilities and items integrated out, plus the hyperprior.
+    abilities and items integrated out, plus the hyperprior; infinite if a leap went too far.
     """
-    items, population = parameters
+    items, population = jax.device_get(parameters)
     standard = standard_normal(items.a.shape[1], items.d.dtype)
-    now, equations, bound = expectation(layout, items, standard, beliefs, quadrature)
-    loss = population_loss(items, beliefs.unknown, population) - bound
-    covariance = equations.damped_covariance(population.prior, beliefs.unknown)
-    best = item_step(layout, items.both, population.prior, now, quadrature, equations)
-    improved = MirtPopulation(Items.of(best), population)
-    after, beliefs = to_standard(improved, Beliefs(now.abilities, covariance), items)
-    return after._replace(population=best_population(after, beliefs)), beliefs, loss
+    step = normal_step(quadrature, layout, items, population.prior, standard, beliefs)
+    best, beliefs, loss = jax.device_get(step)
+    try:
+        after, standard_beliefs = to_standard(MirtPopulation(best, population), beliefs, items)
+        improved = after._replace(population=best_population(after, standard_beliefs))
+    except np.linalg.LinAlgError:
+        return parameters, beliefs, host(np.inf)
+    return improved, standard_beliefs, loss + population_loss(population)
 
 
 def _population_columns(population: ItemPopulation) -> dict[str, tuple[Any, Any]]:
@@ -183,10 +183,8 @@ def _population_columns(population: ItemPopulation) -> dict[str, tuple[Any, Any]
         "mu_a": ("ability", population.mu_a),
         "precision_a": (("ability", "ability_other"), population.precision_a),
         "mu_d": ((), population.mu_d),
-        "sigma_d": ((), jnp.exp(population.log_sigma_d)),
+        "sigma_d": ((), np.exp(population.log_sigma_d)),
     }
 
 
-_EM = kept(em_step, constants=1)
-_IN_PRINCIPAL_AXES: Any = jax.jit(in_principal_axes)
 _GIVEN: Any = jax.jit(abilities_given, static_argnums=4)

@@ -1,15 +1,16 @@
-"""Multidimensional 2PL: the population of items, and the axes of the abilities."""
+"""Multidimensional 2PL: the population of items, and the axes of the abilities.
+
+These are a few small matrices, which NumPy computes: compiling would take far longer.
+"""
 
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from bayesirt.estimators.ability_beliefs import best_location
-from bayesirt.estimators.item_newton import items_loss
 from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items, Normal, standard_normal
-from bayesirt.estimators.symmetric_matrices import from_root, inverse, to_root
+from bayesirt.estimators.symmetric_matrices import from_root, to_root
 from bayesirt.likelihood.host_arrays import host
 from bayesirt.models.mirt import MU_A_SD, MU_D_SD, SIGMA_D_SCALE, USUAL_SPREAD
 
@@ -28,16 +29,16 @@ class ItemPopulation(NamedTuple):
     @property
     def precision_a(self) -> Float[Array, "ability ability"]:
         """Λ."""
-        return inverse(from_root(self.root_a))
+        covariance = from_root(self.root_a)
+        return covariance.__array_namespace__().linalg.inv(covariance)
 
     @property
     def prior(self) -> Normal:
         """Prior of each item's (a, d)."""
-        n = len(self.mu_a)
-        precision = jnp.zeros((n + 1, n + 1), self.mu_a.dtype)
-        precision = precision.at[:n, :n].set(self.precision_a)
-        precision = precision.at[n, n].set(jnp.exp(-2 * self.log_sigma_d))
-        return Normal(jnp.append(self.mu_a, self.mu_d), precision)
+        xp = self.mu_a.__array_namespace__()
+        of_d = xp.exp(-2 * self.log_sigma_d).reshape(1, 1)
+        precision = xp.pad(self.precision_a, (0, 1)) + xp.pad(of_d, (len(self.mu_a), 0))
+        return Normal(xp.append(self.mu_a, self.mu_d), precision)
 
 
 class MirtPopulation(NamedTuple):
@@ -67,9 +68,10 @@ def moved_axes(
 ) -> Moved:
     """Change axes by θ = matrix θ' + shift, without changing the likelihood."""
     (items, population), (abilities, unknown) = parameters, beliefs
-    n = len(shift)
-    to_new = jnp.linalg.inv(matrix)
-    change = jnp.eye(n + 1, dtype=shift.dtype).at[:n, :n].set(matrix.T).at[n, :n].set(shift)
+    xp = shift.__array_namespace__()
+    to_new = xp.linalg.inv(matrix)
+    corner = xp.asarray([[0.0] * len(shift) + [1.0]], dtype=shift.dtype)
+    change = xp.concatenate([xp.concatenate([matrix.T, shift[None]]), corner.T], 1)
     population = population._replace(
         mu_a=matrix.T @ population.mu_a,
         root_a=to_root(matrix.T @ from_root(population.root_a) @ matrix),
@@ -97,12 +99,11 @@ def to_standard(parameters: MirtPopulation, beliefs: Beliefs, before: Items) -> 
     scatter = abilities._replace(mean=abilities.mean - shift).scatter()
     scatter += USUAL_SPREAD**2 * population.precision_a
     along = scatter @ mu
-    square = jnp.maximum(mu @ along, jnp.finfo(mu.dtype).tiny)
-    x = 2 / (n + jnp.sqrt(n**2 + 4 * square))
-    best = (scatter - (x**2) * jnp.outer(along, along)) / n
-    values, vectors = jnp.linalg.eigh((best + best.T) / 2)
-    matrix = (vectors * jnp.sqrt(values)) @ vectors.T
-    left, _, right = jnp.linalg.svd(matrix @ (items.a.T @ before.a))
+    x = 2 / (n + (n**2 + 4 * (mu @ along)) ** 0.5)
+    best = (scatter - (x**2) * along[:, None] * along) / n
+    values, vectors = np.linalg.eigh((best + best.T) / 2)
+    matrix = (vectors * values**0.5) @ vectors.T
+    left, _, right = np.linalg.svd(matrix @ (items.a.T @ before.a))
     parameters = MirtPopulation(items, population._replace(mu_d=mu_d))
     return moved_axes(parameters, beliefs, matrix @ left @ right, shift)
 
@@ -113,8 +114,8 @@ def best_shift(
     """Return the most likely location of the abilities, and μ_d at that location."""
     (items, population), (abilities, unknown) = parameters, beliefs
     n, dtype = items.a.shape[1], items.d.dtype
-    weight, precisions = jnp.exp(-2 * population.log_sigma_d), jnp.full(1, MU_D_SD**-2, dtype)
-    ones, standard = jnp.ones((len(items.d), 1), dtype), standard_normal(n, dtype)
+    weight, precisions = host(np.exp(-2 * population.log_sigma_d)), host([MU_D_SD**-2], dtype)
+    ones, standard = host(np.ones((len(items.d), 1)), dtype), standard_normal(n, dtype)
     shift, (mu_d,) = best_location(items, abilities, standard, ones, weight, precisions, unknown)
     return shift, mu_d
 
@@ -124,38 +125,34 @@ def best_population(parameters: MirtPopulation, beliefs: Beliefs) -> ItemPopulat
     ((a, d), population), covariance = parameters, beliefs.unknown
     n_items, n = a.shape
     precision = population.precision_a
-    of_mean = n_items * precision + jnp.eye(n, dtype=a.dtype) / MU_A_SD**2
-    mu_a = jnp.linalg.solve(of_mean, precision @ a.sum(0))
+    of_mean = n_items * precision + np.eye(n, dtype=a.dtype) / MU_A_SD**2
+    mu_a = host(np.linalg.solve(of_mean, precision @ a.sum(0)))
     scatter = (a - mu_a).T @ (a - mu_a) + covariance[:, :n, :n].sum(0)
-    usual = USUAL_SPREAD**2 * jnp.eye(n, dtype=a.dtype)
-    of_d = jnp.sum((d - population.mu_d) ** 2 + covariance[:, n, n])
+    usual = USUAL_SPREAD**2 * np.eye(n, dtype=a.dtype)
+    of_d = ((d - population.mu_d) ** 2 + covariance[:, n, n]).sum()
     root = to_root((scatter + usual) / (n_items + 1))
     return ItemPopulation(mu_a, root, population.mu_d, best_log_sigma_d(of_d, n_items))
 
 
 def best_log_sigma_d(squares: Float[Array, ""], n_items: int) -> Float[Array, ""]:
     """Return log s for the best σ_d, s, which solves n / s - squares / s³ + s / scale² = 0."""
-    inner = jnp.sqrt(n_items**2 + 4 * squares / SIGMA_D_SCALE**2)
-    return jnp.log(2 * squares / (n_items + inner)) / 2
+    inner = (n_items**2 + 4 * squares / SIGMA_D_SCALE**2) ** 0.5
+    return host(np.log(2 * squares / (n_items + inner)) / 2)
 
 
-def population_loss(
-    items: Items,
-    item_covariance: Float[Array, "item parameter parameter"],
-    population: ItemPopulation,
-) -> Float[Array, ""]:
-    """Return the negative log prior of items and of their population, up to a constant."""
+def population_loss(population: ItemPopulation) -> Float[Array, ""]:
+    """Return the negative log prior of the population, up to a constant."""
     precision = population.precision_a
-    hyper = USUAL_SPREAD**2 * jnp.trace(precision) - jnp.linalg.slogdet(precision)[1]
-    hyper += jnp.sum(population.mu_a**2) / MU_A_SD**2 + population.mu_d**2 / MU_D_SD**2
-    hyper += jnp.exp(2 * population.log_sigma_d) / SIGMA_D_SCALE**2
-    return items_loss(items, item_covariance, population.prior) + hyper / 2
+    xp = precision.__array_namespace__()
+    loss = USUAL_SPREAD**2 * xp.trace(precision) - xp.linalg.slogdet(precision)[1]
+    loss += (population.mu_a**2).sum() / MU_A_SD**2 + population.mu_d**2 / MU_D_SD**2
+    return (loss + xp.exp(2 * population.log_sigma_d) / SIGMA_D_SCALE**2) / 2
 
 
 def in_principal_axes(parameters: MirtPopulation, beliefs: Beliefs) -> Moved:
     """Rotate the axes such that Σ_j a_j a_jᵀ is diagonal and descending, and Σ_j a ≥ 0."""
     a = parameters.items.a
-    _, vectors = jnp.linalg.eigh(a.T @ a)
+    _, vectors = np.linalg.eigh(a.T @ a)
     vectors = vectors[:, ::-1]
-    rotation = vectors * jnp.where((a @ vectors).sum(0) < 0, -1, 1)
-    return moved_axes(parameters, beliefs, rotation, jnp.zeros_like(a[0]))
+    rotation = vectors * np.where((a @ vectors).sum(0) < 0, -1, 1).astype(a.dtype)
+    return moved_axes(parameters, beliefs, rotation, host(np.zeros_like(a[0])))

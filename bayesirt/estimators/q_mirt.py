@@ -120,7 +120,7 @@ def fit_q_mirt(
     dtype, large = first[0].items.d.dtype, layout.trials.size > _LARGE
     tolerance = usual_tolerance(dtype) if tolerance is None else tolerance
     rule: dict[str, Any] = {"tolerance": tolerance, "max_iterations": max_iterations}
-    rule |= {"name": "q_mirt", "most_rise": _MOST_RISE, "mend": _mend}
+    rule |= {"name": "q_mirt", "most_rise": _MOST_RISE, "mend": _MEND}
     for nodes in _nodes_to_try(n_nodes, large=large):
         quadrature = Quadrature(nodes, jnp.float32 if large else dtype.type)
         em = partial(_EM, structure, quadrature, layout, slots)
@@ -243,4 +243,4 @@ def _table(
     return in_64_bits(columns, coords)
 
 
-_EM = kept(em_step, constants=2)
+_EM, _MEND = kept(em_step, constants=2), kept(_mend, constants=0)

@@ -143,11 +143,13 @@ def place_of_pairs(size: int) -> NDArray[np.intp]:
 
 def to_root(covariance: Float[Array, "k k"]) -> Float[Array, "k k"]:
     """Return the Cholesky factor with logarithms on the diagonal, which is unconstrained."""
-    factor = jnp.linalg.cholesky(covariance)
-    return jnp.tril(factor, -1) + jnp.diag(jnp.log(jnp.diag(factor)))
+    xp = covariance.__array_namespace__()
+    factor = xp.linalg.cholesky(covariance)
+    return xp.tril(factor, -1) + xp.diag(xp.log(xp.diag(factor)))
 
 
 def from_root(root: Float[Array, "k k"]) -> Float[Array, "k k"]:
     """Invert `to_root`."""
-    factor = jnp.tril(root, -1) + jnp.diag(jnp.exp(jnp.diag(root)))
+    xp = root.__array_namespace__()
+    factor = xp.tril(root, -1) + xp.diag(xp.exp(xp.diag(root)))
     return factor @ factor.T

@@ -17,13 +17,17 @@ from jaxtyping import Array, Float
 
 from bayesirt.estimators.ability_beliefs import ability_steps, evidence
 from bayesirt.estimators.cell_expectations import Quadrature
-from bayesirt.estimators.item_newton import ItemEquations, item_equations
+from bayesirt.estimators.item_newton import (
+    ItemEquations,
+    item_equations,
+    item_step,
+    items_loss,
+)
 from bayesirt.estimators.iteration import Iterations, iterate, squarem_leap
 from bayesirt.estimators.normal_beliefs import Beliefs, Items, Normal
 from bayesirt.estimators.q_slots import Slots
 from bayesirt.kept_programs import kept
 from bayesirt.likelihood.cell_sums import DenseLayout
-from bayesirt.likelihood.host_arrays import host
 
 _LEAST_TOLERANCE = 1e-6
 _FIRST_LEAP, _SHORTEST_LEAP, _GROWTH = 4.0, 1.5, 2.0
@@ -85,7 +89,7 @@ class EMState(NamedTuple):
     parameters: Any
     beliefs: Beliefs
     loss: Float[Array, ""]
-    longest: Float[Array, ""]
+    longest: float
 
 
 def usual_tolerance(dtype: DTypeLike) -> float:
@@ -108,7 +112,7 @@ def climb(
     loss = em(parameters, beliefs)[2]
     return iterate(
         partial(_squarem_step, em, mend),
-        EMState(parameters, beliefs, loss, host(_FIRST_LEAP, loss.dtype)),
+        EMState(parameters, beliefs, loss, _FIRST_LEAP),
         lambda s: s.loss,
         tol=tolerance,
         max_iterations=max_iterations,
@@ -124,22 +128,31 @@ def _squarem_step(em: EMStep, mend: Mend | None, state: EMState) -> EMState:
     """
     once, beliefs, *_ = em(state.parameters, state.beliefs)
     twice, beliefs, before, *_ = em(once, beliefs)
-    far, length = _LEAP(mend, state.parameters, once, twice, state.longest)
-    settled, leap_beliefs, at_leap, *_ = em(far, beliefs)
-    length = host(length)
+    far, length = squarem_leap(state.parameters, once, twice, state.longest)
+    settled, leap_beliefs, at_leap, *_ = em(mend(twice, far) if mend else far, beliefs)
     if float(at_leap) <= float(before) + _MOST_RISE:
         longest = state.longest * (1.0 if length < state.longest else _GROWTH)
-        return EMState(settled, leap_beliefs, at_leap, host(longest, length.dtype))
-    shorter = max(float(length) / 2, _SHORTEST_LEAP)
-    return EMState(twice, beliefs, before, host(shorter, length.dtype))
+        return EMState(settled, leap_beliefs, at_leap, longest)
+    return EMState(twice, beliefs, before, max(length / 2, _SHORTEST_LEAP))
 
 
-def _leap(
-    mend: Mend | None, first: Any, once: Any, twice: Any, longest: Array
-) -> tuple[Any, Array]:
-    """Return valid parameters after a leap, and its length."""
-    far, length = squarem_leap(first, once, twice, longest)
-    return far if mend is None else mend(twice, far), length
+def _normal_step(
+    quadrature: Quadrature,
+    layout: DenseLayout,
+    items: Items,
+    prior: Normal,
+    population: Normal,
+    beliefs: Beliefs,
+) -> tuple[Items, Beliefs, Float[Array, ""]]:
+    """Take one EM step of abilities and items, given normal populations of both.
+
+    The returned loss is that before the step, without the prior of the populations.
+    """
+    now, equations, bound = expectation(layout, items, population, beliefs, quadrature)
+    loss = items_loss(items, beliefs.unknown, prior) - bound
+    covariance = equations.damped_covariance(prior, beliefs.unknown)
+    best = item_step(layout, items.both, prior, now, quadrature, equations)
+    return Items.of(best), Beliefs(now.abilities, covariance), loss
 
 
-_LEAP = kept(_leap, constants=1)
+normal_step = kept(_normal_step, constants=1)

@@ -12,8 +12,9 @@ from small_data import as_sparse
 from bayesirt import PointEstimate, ResponseError, Responses, fit_marginal
 from bayesirt.estimators.ability_beliefs import evidence
 from bayesirt.estimators.cell_expectations import Quadrature
+from bayesirt.estimators.item_newton import items_loss
 from bayesirt.estimators.iteration import ConvergenceWarning
-from bayesirt.estimators.mirt import _EM, fit_mirt
+from bayesirt.estimators.mirt import em_step, fit_mirt
 from bayesirt.estimators.mirt_population import (
     ItemPopulation,
     MirtPopulation,
@@ -48,7 +49,7 @@ def test_bound_written_anew_is_at_its_top():
     layout = DenseLayout(y, n)
     parameters, beliefs = start(layout, 2)
     for _ in range(60):
-        parameters, beliefs, _ = _EM(Quadrature(15, jnp.float64), layout, parameters, beliefs)
+        parameters, beliefs, _ = em_step(Quadrature(15, jnp.float64), layout, parameters, beliefs)
     (items, population), (abilities, unknown) = parameters, beliefs
     points, weights = np.polynomial.hermite_e.hermegauss(15)
 
@@ -106,11 +107,16 @@ def random_population(rng: np.random.Generator, k: int) -> ItemPopulation:
     return ItemPopulation(jnp.asarray(rng.normal(size=k)), to_root(covariance), *numbers)
 
 
+def prior_loss(items: Items, covariance: jax.Array, population: ItemPopulation) -> jax.Array:
+    """Return the negative log prior of items and of their population."""
+    return items_loss(items, covariance, population.prior) + population_loss(population)
+
+
 def test_prior_is_that_of_the_numpyro_model():
     rng = np.random.default_rng(0)
     trials = np.zeros((3, 5), int)
     density = jax.jit(lambda sites: log_density(Mirt(2), (trials, trials), {}, sites)[0])
-    loss = jax.jit(population_loss)
+    loss = jax.jit(prior_loss)
 
     def both(seed):
         draws = np.random.default_rng(seed)
@@ -166,30 +172,38 @@ def test_location_and_scale_are_the_best():
     items = Items(*(jnp.asarray(rng.normal(size=s)) for s in ((6, 2), (6,))))
     unknown = jnp.broadcast_to(jnp.eye(3) / 10, (6, 3, 3))
     first = MirtPopulation(items, random_population(rng, 2)), Beliefs(abilities, unknown)
+    first = jax.device_get(first)
     standard = Normal(jnp.zeros(2), jnp.eye(2))
 
     def loss(matrix, shift, mu_d, moved):
         (items, population), beliefs = moved_axes(*moved, matrix, shift)
         population = population._replace(mu_d=mu_d)
         own = evidence(beliefs.abilities, standard, jnp.zeros(20)).sum()
-        return population_loss(items, beliefs.unknown, population) - own
+        return prior_loss(items, beliefs.unknown, population) - own
 
     @jax.jit
     def gradients(moved):
         at = jnp.eye(2), jnp.zeros(2), moved[0].population.mu_d
         return jax.grad(loss, argnums=(0, 1, 2))(*at, moved)
 
-    @jax.jit
     def located(parameters, beliefs):
         shift, mu_d = best_shift(parameters, beliefs)
-        (items, population), beliefs = moved_axes(parameters, beliefs, jnp.eye(2), shift)
+        (items, population), beliefs = moved_axes(parameters, beliefs, np.eye(2), shift)
         return MirtPopulation(items, population._replace(mu_d=mu_d)), beliefs
 
     _, shift, mu_d = gradients(located(*first))
     np.testing.assert_allclose(shift, 0, atol=1e-8)
     assert float(mu_d) == pytest.approx(0, abs=1e-8)
-    scale = gradients(jax.jit(to_standard)(*first, items))[0]
+    scale = gradients(to_standard(*first, items))[0]
     np.testing.assert_allclose(scale, 0, atol=1e-8)
+
+
+def test_parameters_of_a_leap_too_far_have_an_infinite_loss():
+    layout = DenseLayout(*map(jnp.asarray, DATA.responses.cells.matrices()))
+    parameters, beliefs = start(layout, 2)
+    population = parameters.population._replace(root_a=np.full((2, 2), np.nan))
+    far = parameters._replace(population=population)
+    assert em_step(Quadrature(15, jnp.float64), layout, far, beliefs)[2] == np.inf
 
 
 def test_axes_are_principal(point):

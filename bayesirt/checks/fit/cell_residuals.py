@@ -14,8 +14,8 @@ from bayesirt.likelihood.few_shapes import filled_up
 from bayesirt.likelihood.host_arrays import host
 from bayesirt.posterior import Posterior
 
-_LARGE = 1 << 18
-"""More cells than this are computed in 32 bits."""
+_LARGE = 1 << 15
+"""More cells than this are computed in 32 bits, up to three times as fast; z changes by 1e-5."""
 
 
 class Draw(NamedTuple):
