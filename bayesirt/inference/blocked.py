@@ -5,17 +5,18 @@ This module does not depend on a model. A model provides its moves, built from t
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.flatten_util import ravel_pytree
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array
+from numpy.typing import NDArray
 from numpyro.infer.mcmc import MCMCKernel
 
 from bayesirt.inference.random_numbers import RandomNumbers
+from bayesirt.random_keys import host_random
 
 _PER_VALUE = 2
 """Random numbers drawn at a time for each value of the position; more are drawn if needed."""
@@ -98,13 +99,11 @@ def moved_by(
     return position, statistics
 
 
-@partial(jax.jit, static_argnums=3)
 def start_chains(
     key: Array, centre: Mapping[str, ArrayLike], width: Mapping[str, ArrayLike], num_chains: int
-) -> Position:
-    """Draw starts around a centre; with several chains they have a leading axis of chains."""
-    middle, as_sites = ravel_pytree({name: jnp.asarray(x, float) for name, x in centre.items()})
-    spread = {name: jnp.broadcast_to(width[name], jnp.shape(x)) for name, x in centre.items()}
-    shape = (num_chains, *middle.shape) if num_chains > 1 else middle.shape
-    starts = middle + ravel_pytree(spread)[0] * jax.random.normal(key, shape, middle.dtype)
-    return jax.vmap(as_sites)(starts) if num_chains > 1 else as_sites(starts)
+) -> dict[str, NDArray[np.floating]]:
+    """Draw starts around a centre, with a leading axis of chains."""
+    random, dtype = host_random(key), jnp.result_type(float)
+    noise = {x: random.standard_normal((num_chains, *np.shape(centre[x]))) for x in sorted(centre)}
+    spread = {x: np.asarray(width[x]) * noise[x] for x in centre}
+    return {x: np.asarray(np.asarray(centre[x]) + spread[x], dtype) for x in centre}

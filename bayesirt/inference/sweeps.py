@@ -86,8 +86,6 @@ def sample_blocked(
     room = Room.of(way, data)
     start_key, run_key = jax.random.split(key)
     position = start_chains(start_key, *room.start(way.start(init, data)), options.num_chains)
-    if options.num_chains == 1:
-        position = jax.tree.map(lambda x: x[None], position)
     kernel = Sweeps(way)
     usual, enough = options.thinning, None
     if options.budget > 0 and not options.together:

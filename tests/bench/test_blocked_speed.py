@@ -88,7 +88,8 @@ def test_seconds_of_a_sweep(capsys):
     point = fit_cbmm(responses)
     way, layout = OneAbility(TwoPL()), layout_of(responses)
     kernel = BlockedNewton(moves_of(way, layout))
-    sites = start_chains(jax.random.key(0), *way.start(point, layout), 1)
+    starts = start_chains(jax.random.key(0), *way.start(point, layout), 1)
+    sites = {name: x[0] for name, x in starts.items()}
     sweep = jax.jit(kernel.sweep)
     began = time.perf_counter()
     sites, _ = jax.block_until_ready(sweep(jax.random.key(1), sites))

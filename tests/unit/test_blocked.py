@@ -271,7 +271,8 @@ def test_everything_works_in_32_bits():
         layout = layout_of(COUNTS)
         way = OneAbility(TwoPL())
         moves = moves_of(way, layout)
-        starts = start_chains(jax.random.key(0), *way.start(fit_cbmm(COUNTS), layout), 1)
+        around = way.start(fit_cbmm(COUNTS), layout)
+        starts = {k: x[0] for k, x in start_chains(jax.random.key(0), *around, 1).items()}
         position, statistics = jax.jit(BlockedNewton(moves).sweep)(jax.random.key(1), starts)
         for value in (*position.values(), *statistics.values()):
             assert value.dtype == jnp.float32
