@@ -160,14 +160,12 @@ def _drawn_answers(
     posterior: Posterior, rows: NDArray[np.bool_], sums: _Missing, key: Array
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the sums of drawn answers, and the part of them that ability does not explain."""
-    of_factor, of_noise, of_answers = jax.random.split(key, 3)
-    factor = excess_factor(posterior, host_random(of_factor))[rows]
+    random = host_random(key)
+    factor = excess_factor(posterior, random)[rows]
     n = typical_trials(posterior)
     model = sums.variance.mean(0) / n + sums.mean.var(0)
-    excess = np.sqrt((factor - 1) * model) * np.asarray(
-        jax.random.normal(of_noise, sums.mean.shape, jnp.float32)
-    )
-    z = np.asarray(jax.random.normal(of_answers, sums.mean.shape, jnp.float32))
+    noise, z = random.standard_normal((2, *sums.mean.shape), np.float32)
+    excess = np.sqrt((factor - 1) * model) * noise
     mean, variance, third = (n * x for x in (sums.mean, sums.variance, sums.third))
     skew = third / np.maximum(6 * variance, 1e-12)
     drawn = np.rint(mean + np.sqrt(variance) * z + skew * (z**2 - 1) + n * excess)
