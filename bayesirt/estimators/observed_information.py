@@ -3,8 +3,9 @@
 The observed information is that of complete data minus the missing information (Louis 1982): the
 variance, over each subject's posterior, of the complete data's score. The score is linearised in θ
 at the posterior mean, so each subject's part is R Rᵀ with as many columns as there are abilities.
-With few items per ability this underestimates the missing information, so that errors of slopes are
-too small: by a tenth with about fifteen items and by a twentieth with sixty.
+With few items per ability this underestimates the missing information, and the items' population is
+held at its estimate, so that errors of slopes are too small: for 100 subjects and 30 items, 90%
+intervals hold 85% of slopes drawn from the prior, where those of `fit_marginal` hold 90%.
 """
 
 from typing import Any

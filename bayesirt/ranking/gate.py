@@ -212,7 +212,7 @@ def _codes(responses: Responses, column: str) -> NDArray[np.intp]:
 
 def _parts(responses: Responses, pairs: Pairs, group: str | None, seed: int) -> pd.DataFrame:
     """Return the difference on each benchmark, and on each group that is large enough to show."""
-    rows = []
+    parts: list[tuple[str, Pairs]] = []
     table = responses.item_metadata.reindex(pairs.items)
     for column in dict.fromkeys(["benchmark", group]):
         if column is None or column not in table:
@@ -225,8 +225,15 @@ def _parts(responses: Responses, pairs: Pairs, group: str | None, seed: int) -> 
             part = pairs.select(chosen)
             if part.n_groups == 1:  # the part is one group: its questions are resampled
                 part = replace(part, group=np.arange(len(members)))
-            change = paired_difference(part, seed=seed)
-            means = float(part.baseline.mean()), float(part.candidate.mean())
-            rows.append((str(name), len(members), *means, change.mean, change.low, change.high))
+            parts.append((str(name), part))
+    rows = []
+    for name, part in parts:
+        means = float(part.baseline.mean()), float(part.candidate.mean())
+        alone, together = (
+            paired_difference(part, seed=seed, outside=0.1 / n) for n in (1, len(parts))
+        )
+        ends = alone.low, alone.high, together.low, together.high
+        rows.append((name, len(part.items), *means, alone.mean, *ends))
     columns = ["part", "n_questions", "baseline", "candidate", "difference", "low", "high"]
+    columns += ["low_of_all", "high_of_all"]
     return pd.DataFrame(rows, columns=columns).sort_values("difference", ignore_index=True)

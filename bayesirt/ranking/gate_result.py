@@ -265,11 +265,13 @@ class Gate:
         table = self.flipped
         lost, won = (table["item"][table["difference"] * sign < 0].to_list() for sign in (1, -1))
         lines.append(on_flips(lost, won, of_scale=self.scale is not None))
-        if len(self.parts) and (worst := self.parts.iloc[0])["difference"] < 0:
+        n = len(self.parts)
+        if n and (worst := self.parts.iloc[0])["difference"] < 0:
+            called = "90%" if n == 1 else f"90% for all {n} parts together"
+            ends = interval(worst["low_of_all"], worst["high_of_all"], self.unit, called)
             lines.append(
                 f"The worst part is {one_line(worst['part'], 40)}: "
-                f"{apart(worst['difference'], self.unit)} "
-                f"the baseline ({interval(worst['low'], worst['high'], self.unit)}) on "
+                f"{apart(worst['difference'], self.unit)} the baseline ({ends}) on "
                 f"{counted(worst['n_questions'], 'question')}."
             )
         if self.lengths is not None:

@@ -58,8 +58,13 @@ def apart(mean: float, unit: Unit = Unit()) -> str:  # noqa: B008
     return f"{unit.shown(mean)} {_side(mean)}"
 
 
-def interval(low: float, high: float, unit: Unit = Unit()) -> str:  # noqa: B008
-    """Return a 90% interval.
+def interval(
+    low: float,
+    high: float,
+    unit: Unit = Unit(),  # noqa: B008
+    called: str = "90%",
+) -> str:
+    """Return an interval.
 
     >>> interval(-0.038, -0.004), interval(-0.03, 0.012)
     ('90%: 0.4 to 3.8 below', '90%: 3 below to 1.2 above')
@@ -68,8 +73,8 @@ def interval(low: float, high: float, unit: Unit = Unit()) -> str:  # noqa: B008
     if low * high > 0:
         near, far = sorted((low, high), key=abs)
         numbers = [*map(unit.number, (near, far))]
-        return f"90%: {numbers[0]} to {numbers[1]} {_side(low)}"
-    return f"90%: {ends[0]} {_side(low)} to {ends[1]} {_side(high)}"
+        return f"{called}: {numbers[0]} to {numbers[1]} {_side(low)}"
+    return f"{called}: {ends[0]} {_side(low)} to {ends[1]} {_side(high)}"
 
 
 def _side(difference: float) -> str:

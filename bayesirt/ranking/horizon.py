@@ -143,7 +143,9 @@ def horizons(
     moved along the line to x, with its own slope and its own distance from the line. With an error
     e of x the line on measured lengths is flatter than that on x by the reliability
     r = 1 - e²/var(x). Its slope is divided by r, and distances from the line shrink by the part of
-    their variance that is due to the error (Fuller, 1987, doi:10.1002/9780470316665).
+    their variance that is due to the error (Fuller, 1987, doi:10.1002/9780470316665). Draws of
+    intercepts have the variance of the true ones, but are drawn towards their mean: the line on
+    them is flatter by their reliability r_d, so the share that minutes explain is divided by r_d².
 
     Kwa et al. (2025), arXiv:2503.14499, for horizons; De Boeck and Wilson (2004), for the line.
     """
@@ -245,6 +247,8 @@ def _line(
             f"leaves too little signal; pass a smaller one, not below 0"
         )
     coefficients, explained = np.zeros((len(a), 3)), np.empty(len(a))
+    between, within = d.mean(0).var(), d.var(0).mean()
+    shrunk = between / (between + within)
     distances = np.empty(a.shape)
     for k, (own, intercepts) in enumerate(zip(a, d, strict=True)):
         varying = np.ptp(own) > 0
@@ -260,7 +264,7 @@ def _line(
         of_error = min(drawn[1] ** 2 * error**2 * reliability, 0.99 * variance)
         distances[k] *= np.sqrt(1 - of_error / variance)
         of_x = drawn[1] ** 2 * reliability * x.var()
-        explained[k] = of_x / (of_x + variance - of_error)
+        explained[k] = min(1.0, of_x / shrunk**2 / (of_x + variance - of_error))
     typical = np.exp(np.log(np.maximum(a, 1e-3)).mean(1))
     lean, centre = coefficients[:, 2:], a.mean(1, keepdims=True)
     intercept = coefficients[:, 0] + (lean * (typical[:, None] - centre))[:, 0]

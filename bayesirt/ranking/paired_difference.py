@@ -7,8 +7,10 @@ probability of the claim is then 1 minus the p-value of the exact one-sided McNe
 at 95% is wrong at most once in twenty times; repeats, margins and groups follow the same rule.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import ceil, inf, nan
 
 import numpy as np
@@ -22,6 +24,8 @@ N_DRAWS = 20_000
 _MOST = 1e5
 """Most additional questions, or runs, that are worth reporting."""
 
+_FEW, _FEW_DRAWS = 50, 5_000
+"""Number of groups from which their mean is about normal, and draws to find out with fewer."""
 _OF_INTERVALS = 0.5
 """Weight of the additional question at each end of an interval. With 0, intervals of fewer than a
 hundred questions are too narrow; with 1, too wide."""
@@ -84,26 +88,44 @@ class Difference:
     above: Callable[[float], float]
 
 
-def paired_difference(pairs: Pairs, *, seed: int = 0, n_draws: int = N_DRAWS) -> Difference:
-    """Return the difference of two subjects over questions that both answered."""
+def paired_difference(
+    pairs: Pairs, *, seed: int = 0, n_draws: int = N_DRAWS, outside: float = 0.1
+) -> Difference:
+    """Return the difference of two subjects over questions that both answered.
+
+    `outside` is the probability that the interval leaves out.
+    """
     total, size = pairs.totals()
-    contradiction = _contradiction(total)
-    kinds, counts = np.unique(np.stack([total, size]), axis=1, return_counts=True)
-
-    def with_one_more(sum_of_it: float, share: float) -> Floats:
-        sums, sizes = np.hstack([kinds, [[sum_of_it], [size.mean()]]])
-        shape = np.append(counts, share)
-        weights = np.random.default_rng(seed).standard_gamma(shape, (n_draws, len(shape)))
-        return (weights @ sums) / (weights @ sizes)
-
-    above, below = with_one_more(contradiction, 1.0), with_one_more(-contradiction, 1.0)
+    draw = partial(_with_one_more, total, size, seed=seed, n_draws=n_draws)
+    above, below = draw(1.0), draw(-1.0)
     return Difference(
         float(total.sum() / size.sum()),
-        float(np.quantile(with_one_more(-contradiction, _OF_INTERVALS), 0.05)),
-        float(np.quantile(with_one_more(contradiction, _OF_INTERVALS), 0.95)),
+        float(np.quantile(draw(-_OF_INTERVALS), outside / 2)),
+        float(np.quantile(draw(_OF_INTERVALS), 1 - outside / 2)),
         lambda value: float((above < value).mean()),
         lambda value: float((below > value).mean()),
     )
+
+
+def _with_one_more(
+    total: Floats,
+    size: Floats,
+    share: float,
+    *,
+    times: float = 1.0,
+    seed: int = 0,
+    n_draws: int = N_DRAWS,
+) -> Floats:
+    """Draw the difference over groups, each seen so many times, and one more that contradicts it.
+
+    The additional group counts by the size of `share`, and raises the difference if `share` is
+    positive.
+    """
+    kinds, counts = np.unique(np.stack([total, size]), axis=1, return_counts=True)
+    sums, sizes = np.hstack([kinds, [[np.sign(share) * _contradiction(total)], [size.mean()]]])
+    shape = np.append(times * counts, abs(share))
+    weights = np.random.default_rng(seed).standard_gamma(shape, (n_draws, len(shape)))
+    return (weights @ sums) / (weights @ sizes)
 
 
 def _contradiction(total: Floats) -> float:
@@ -119,13 +141,15 @@ class Needed:
     # More runs of both on these questions: infinite if none would do, nan without repeats, as
     # the variance of answers is then unknown.
     runs: float
+    grouped: bool = False  # Whether the questions must come in new groups.
 
     def to_text(self) -> str:
         """Return it as a clause; empty if nothing would help."""
         ways = []
         if self.questions < inf:
             n = rounded(self.questions)
-            ways.append(f"about {n:,} more question{'' if n == 1 else 's'}")
+            where = " in new groups" if self.grouped else ""
+            ways.append(f"about {n:,} more question{'' if n == 1 else 's'}{where}")
         if self.runs < inf:
             ways.append(f"{self.runs:,.0f} more run{'' if self.runs == 1 else 's'} of each")
         return " or ".join(ways)
@@ -134,7 +158,8 @@ class Needed:
 def needed(pairs: Pairs, margin: float, sure: float) -> Needed:
     """Return what would decide on which side of the margin the difference is.
 
-    n questions suffice if n times the gap, minus the contradicting question, is z √(n variance).
+    n questions suffice if n times the gap, minus the contradicting question, is z √(n variance). Of
+    few groups, the rule itself is evaluated with more groups like them.
     """
     total, size = pairs.totals()
     n, against = float(size.sum()), _contradiction(total)
@@ -145,7 +170,27 @@ def needed(pairs: Pairs, margin: float, sure: float) -> Needed:
     enough = ((spread + np.sqrt(spread**2 + 4 * gap * against)) / (2 * gap)) ** 2 if gap else inf
     runs = _more_runs(pairs, variance, (max(n * gap - against, 0.0) / z) ** 2 / n)
     questions = max(1.0, enough - n)
-    return Needed(questions if questions < _MOST else inf, runs)
+    if len(total) < _FEW and questions < _MOST:
+        questions = size.mean() * _more_groups(total, size, margin, sure)
+    grouped = len(total) < len(pairs.items)
+    return Needed(float(questions) if questions < _MOST else inf, runs, grouped)
+
+
+def _more_groups(total: Floats, size: Floats, margin: float, sure: float) -> float:
+    """Return how many more groups like these would decide; infinite if too many."""
+    n, side = len(total), 1.0 if total.sum() < -margin * size.sum() else -1.0
+
+    def decide(more: int) -> bool:
+        draws = _with_one_more(total, size, side, times=1 + more / n, n_draws=_FEW_DRAWS)
+        return float((side * (draws + margin) < 0).mean()) >= sure
+
+    enough = 1
+    while not decide(enough):
+        enough *= 2
+        if enough * size.mean() > _MOST:
+            return inf
+    few, enough_of = enough // 2, range(enough // 2 + 1, enough + 1)
+    return few + 1 + bisect_left(enough_of, True, key=decide) if few else enough
 
 
 def _more_runs(pairs: Pairs, variance: float, allowed: float) -> float:

@@ -53,7 +53,9 @@ def draw_scores(posterior: Posterior, *, key: Array) -> ScoreDraws:
 
     Items like these: each draw weighs items by a Dirichlet distribution with all parameters 1 (the
     Bayesian bootstrap), with the same weights for all subjects, so that differences are paired.
-    Chance in given answers is part of the variance between items.
+    Chance in given answers is part of the variance between items. Each subject has half an item
+    more with the full score and half an item with none, so that nobody's next answers are certain:
+    for right and wrong answers the score then has Jeffreys' posterior, Beta(y + ½, n - y + ½).
 
     Cornish, E. A., & Fisher, R. A. (1938). Moments and cumulants in the specification of
     distributions. doi:10.2307/1400905
@@ -68,23 +70,34 @@ def draw_scores(posterior: Posterior, *, key: Array) -> ScoreDraws:
     n_draws = len(posterior.theta)
     thin = max(-(-n_draws // _MOST_DRAWS), -(-n_draws * n_open // _CELL_DRAWS))
     of_weights, of_noise = jax.random.split(key)
+    random = host_random(of_weights)
     share = posterior.successes / np.maximum(trials, 1)
     size = (-(-n_draws // thin), trials.shape[1])
-    weights = host_random(of_weights).standard_exponential(size, np.float32)
+    weights = random.standard_exponential(size, np.float32)
     weights /= weights.sum(1, keepdims=True)
     population = _product(weights, share)
     observed = np.broadcast_to(share.sum(1), population.shape)
     if not n_open:
         mean = observed / trials.shape[1]
-        return ScoreDraws(mean, mean, population)
+        return ScoreDraws(mean, mean, _with_half_an_item_each(population, trials.shape[1], random))
     sums = _sums_over_missing(posterior, thin, rows, columns, weights)
     answers, excess = _drawn_answers(posterior, rows, sums, of_noise)
     expected, realised = observed.copy(), observed.copy()
     expected[:, rows] += sums.mean
     realised[:, rows] += answers
-    population[:, rows] += sums.weighted + excess / trials.shape[1]
     n = trials.shape[1]
-    return ScoreDraws(expected / n, realised / n, np.clip(population, 0, 1))
+    population[:, rows] += sums.weighted + excess / n
+    population = _with_half_an_item_each(np.clip(population, 0, 1), n, random)
+    return ScoreDraws(expected / n, realised / n, population)
+
+
+def _with_half_an_item_each(
+    score: NDArray[np.float64], n_items: int, random: np.random.Generator
+) -> NDArray[np.float64]:
+    """Return draws of scores after half an item more with the full score and half with none."""
+    full, none = random.standard_gamma(0.5, (2, *score.shape))
+    weight = random.standard_gamma(n_items, (len(score), 1))
+    return (weight * score + full) / (weight + full + none)
 
 
 def key_of(posterior: Posterior) -> Array:

@@ -210,8 +210,10 @@ def separate_neighbours(posterior: Posterior, ranking: Ranking) -> pd.DataFrame:
 def least_detectable(posterior: Posterior) -> Detectable:
     """Return the smallest difference that results like these detect 4 times out of 5.
 
-    In ability it is (z.95 + z.80) times the standard deviation of the difference of two subjects'
-    abilities, the median over pairs of neighbours in the middle half. In score it is the change in
+    In ability it is (z.95 + z.80 √r) s / r for the standard deviation s of the difference of two
+    subjects' abilities, the median over pairs of neighbours in the middle half, and the reliability
+    r of abilities: posterior means are r times as far apart as the truth, with standard error √r s.
+    In score it is the change in
     the mean expected proportion correct over that difference, around the median ability.
     """
     posterior = posterior.reported
@@ -220,7 +222,9 @@ def least_detectable(posterior: Posterior) -> Detectable:
     n = len(order)
     middle = order[n // 4 : max(n // 4 + 2, n - n // 4)]
     spread = float(np.median(np.diff(theta[:, middle], axis=1).std(0)))
-    ability = float(ndtri(SURE) + ndtri(_POWER)) * spread
+    within, between = theta.var(0).mean(), theta.mean(0).var()
+    reliability = float(between / (between + within))
+    ability = float(ndtri(SURE) + ndtri(_POWER) * reliability**0.5) * spread / reliability
     centre = float(np.median(theta.mean(0)))
     share = _expected_share(posterior, np.array([centre - ability / 2, centre + ability / 2]))
     return Detectable(ability, float(share[1] - share[0]), posterior.answers)

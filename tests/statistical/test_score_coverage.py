@@ -5,6 +5,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from made_posterior import of_four_chains as made
 from numpy.typing import NDArray
 from scipy.special import expit
 from scipy.stats import rankdata
@@ -12,7 +13,7 @@ from scipy.stats import rankdata
 from bayesirt.data.responses import Responses
 from bayesirt.inference.laplace import sample_laplace
 from bayesirt.inference.options import RunOptions
-from bayesirt.ranking.score_draws import score_ranks
+from bayesirt.ranking.score_draws import draw_scores, score_ranks
 from bayesirt.ranking.subject_ranking import rank_subjects
 
 pytestmark = pytest.mark.statistical
@@ -54,6 +55,29 @@ def test_realised_scores_are_held_where_the_model_is_true():
     assert 0.8 < np.mean(held) < 0.995
 
 
+def drawn_scores(right: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Return draws of scores over items like these, of complete answers."""
+    zeros = np.zeros((1000, right.shape[1]))
+    posterior = made(np.zeros((1000, len(right))), zeros + 1, zeros, right, np.ones_like(right))
+    return draw_scores(posterior, key=jax.random.key(int(rng.integers(1000)))).population
+
+
+def test_few_easy_items_leave_ranks_by_score_open():
+    """Subjects who get 93% of 30 items right: 5 standard errors of 0.6% over 200 tables."""
+    rank_held, score_held = [], []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        theta, a = rng.normal(size=20), np.exp(0.4 * rng.normal(size=3_030))
+        chances = expit(a * theta[:, None] + rng.normal(3, 1, 3_030))
+        draws = drawn_scores(rng.binomial(1, chances[:, :30]), rng)
+        found, score = score_ranks(draws), chances.mean(1)
+        rank, (low, high) = rankdata(-score, "min"), np.quantile(draws, [0.05, 0.95], axis=0)
+        rank_held.append((found["score_rank_low"] <= rank) & (rank <= found["score_rank_high"]))
+        score_held.append((low <= score) & (score <= high))
+    assert np.mean(rank_held) > 0.9 - 5 * 0.006
+    assert np.mean(score_held) == pytest.approx(0.9, abs=5 * 0.006)
+
+
 def test_ranks_by_scores_over_items_like_these_are_held():
     """At least 90% of 12 x 100 ranks are covered; the bound allows 5 standard errors of .9%."""
     held = []
@@ -63,8 +87,7 @@ def test_ranks_by_scores_over_items_like_these_are_held():
         a, b = np.exp(0.3 * rng.normal(size=20_200)), rng.normal(size=20_200)
         chances = expit(a * (theta[:, None] - b))
         right = rng.binomial(1, chances[:, :200])
-        weights = rng.exponential(size=(1000, 200))
-        found = score_ranks(weights / weights.sum(1, keepdims=True) @ right.T)
+        found = score_ranks(drawn_scores(right, rng))
         rank = rankdata(-chances.mean(1), method="min")
         held.append((found["score_rank_low"] <= rank) & (rank <= found["score_rank_high"]))
     assert np.mean(held) > 0.9 - 5 * 0.009

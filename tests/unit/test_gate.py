@@ -1,6 +1,7 @@
 """The gate: its verdicts, its refusals and its sentences."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -98,6 +99,35 @@ def test_what_would_decide_does():
     times = (60 + more.questions) / 60
     counts = [round(times * n) for n in (12, 6, 42)]
     assert paired_difference(discordant(*counts)).below(0) == pytest.approx(0.95, abs=0.025)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_five_questions_that_all_got_worse_decide(n: int):
+    """The probability of a drop is 1 - 2⁻ⁿ, above 95% from five questions on."""
+    assert needed(discordant(n, 0, 0), 0.0, 0.95).questions == 5 - n
+
+
+def test_questions_in_few_groups_do_not_decide():
+    pairs = discordant(40, 0, 0)
+    pairs = replace(pairs, group=np.arange(40) % 2)
+    assert needed(pairs, 0.0, 0.95).to_text() == "about 60 more questions in new groups"
+
+
+def test_the_worst_of_many_parts_is_no_surprise():
+    """Nothing differs, so intervals of the worst of 10 parts exclude 0 in 5% of data at most."""
+    rng, excluded = np.random.default_rng(0), []
+    topics = np.repeat(np.arange(10), 20)
+    for _ in range(60):
+        pairs = pairs_of(*rng.binomial(1, 0.7, (2, 200)))
+        made = responses_of(pairs)
+        table = pd.DataFrame({"benchmark": topics}, index=pairs.items)
+        responses = Responses(made.subjects, made.items, made.cells, item_metadata=table)
+        found = gate(responses, baseline="old", candidate="new")
+        worst = found.parts.iloc[0]
+        excluded.append(worst["high_of_all"] < 0)
+        assert worst["high"] <= worst["high_of_all"]
+    assert np.sum(excluded) <= 8  # more than that has a probability of .3%
+    assert "90% for all 10 parts together" in found.to_text()
 
 
 def test_more_runs_decide_where_only_runs_differ():

@@ -62,6 +62,21 @@ def test_a_planted_line_gives_its_horizons(found):
     ]
 
 
+def test_uncertain_difficulties_are_explained_as_well_as_certain_ones(found):
+    """Draws of d̂ + noise, shrunk by the reliability: true variance, but a flatter line."""
+    rng, reliability, shares = np.random.default_rng(8), 0.7, []
+    line = LEVEL + SLOPE * np.log(MINUTES)
+    true = line + SPREAD * np.random.default_rng(4).normal(size=200)
+    theta = THETA + 0.05 * rng.normal(size=(2, 100, 9))
+    for _ in range(4):
+        error = true.std() * np.sqrt(1 / reliability - 1) * rng.normal(size=200)
+        mean = true.mean() + reliability * (true + error - true.mean())
+        d = mean + true.std() * np.sqrt(1 - reliability) * rng.normal(size=(2, 100, 200))
+        uncertain = posterior_of(np.indices((9, 200)).sum(0) % 2, theta=theta, d=d)
+        shares.append(horizons(uncertain, minutes_of(uncertain)).explained)
+    assert np.mean(shares) == pytest.approx(found.explained, abs=0.1)
+
+
 def test_tasks_that_are_all_typical_have_one_horizon():
     posterior = some_draws(spread=0.0)
     table = horizons(posterior, minutes_of(posterior)).summary

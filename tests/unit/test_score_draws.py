@@ -92,14 +92,27 @@ def test_scores_of_complete_data_are_those_seen():
     np.testing.assert_allclose(table["expected_score_low"], table["expected_score_high"])
 
 
-def test_population_scores_of_complete_data_have_the_moments_of_the_bayesian_bootstrap(monkeypatch):
-    """Variance s² / (J + 1), with s² over items; thresholds are 5 standard errors."""
+def test_population_scores_of_complete_data_have_the_moments_of_a_dirichlet(monkeypatch):
+    """Items have the parameter 1, a right and a wrong answer ½ each; 5 standard errors."""
     monkeypatch.setattr("bayesirt.ranking.score_draws._MOST_DRAWS", 20_000)
     posterior = drawn(1.0, 20_000)
     draws = draw_scores(posterior, key=KEY).population
-    mean, variance = posterior.successes.mean(1), posterior.successes.var(1) / 10
+    n_right = posterior.successes.sum(1)
+    mean = (n_right + 0.5) / 10
+    variance = mean * (1 - mean) / 11
     np.testing.assert_allclose(draws.mean(0), mean, atol=5 * np.sqrt(variance.max() / 20_000))
     np.testing.assert_allclose(draws.var(0), variance, rtol=0.07, atol=1e-12)
+
+
+def test_a_perfect_score_is_not_certain_to_stay_the_best():
+    right = np.ones((20, 30), int)
+    right[1:, 0], right[2:, 1:6] = 0, 0
+    d = np.zeros((400, 30))
+    posterior = made(np.zeros((400, 20)), d + 1, d, right, np.ones_like(right))
+    draws = draw_scores(posterior, key=KEY).population
+    low, high = np.quantile(draws[:, 0], [0.05, 0.95])
+    assert 0.9 < low < 0.99 < high <= 1
+    assert score_ranks(draws)["score_rank_high"][0] > 1
 
 
 def test_draws_are_thinned_evenly_when_large(monkeypatch):

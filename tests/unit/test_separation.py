@@ -75,11 +75,16 @@ def test_neighbours_are_pairs_of_the_ranking():
     assert table.loc[1].to_dict() == pytest.approx(vars(one))
 
 
-def test_the_least_detectable_difference_is_that_of_a_test_of_two_means():
+def test_the_least_detectable_difference_is_that_of_a_test_of_two_shrunken_means():
+    """A true difference δ has a posterior mean r δ with standard error √r s."""
     posterior = posterior_of([1.0, 0.3, -0.3, -1.0], 0.2)
     found = least_detectable(posterior)
-    ability = (norm.ppf(0.95) + norm.ppf(0.8)) * 0.2 * np.sqrt(2)
-    assert found.ability == pytest.approx(ability, rel=0.02)
+    s, reliability = 0.2 * np.sqrt(2), 0.545 / (0.545 + 0.2**2)
+    certain = norm.ppf(0.95) * s
+    assert norm.cdf((reliability * found.ability - certain) / (reliability**0.5 * s)) == (
+        pytest.approx(0.8, abs=0.01)
+    )
+    ability = found.ability
     centre = 1 / (1 + np.exp(-1.5 * ability / 2))
     assert found.score == pytest.approx(2 * centre - 1, rel=0.05)
     assert (
