@@ -89,6 +89,15 @@ class NextItems:
     def __repr__(self) -> str:
         return f"<NextItems: {self.to_text()}>"
 
+    def best(self, n: int) -> pd.DataFrame:
+        """Return the best items, with expected answers as grades or scores."""
+        table = self.summary.head(n)
+        return (
+            table
+            if self.scale is None
+            else table.assign(expected=self.scale.value(table["expected"]))
+        )
+
     def to_text(self, stop_width: float | None = None) -> str:
         """Return the best item and its expected gain, or an empty string if it is time to stop."""
         if stop_width is not None and self.so_far.stops(stop_width):

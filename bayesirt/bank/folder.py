@@ -72,12 +72,12 @@ def append_step(folder: Path, step: BankStep) -> ItemBank:
     return bank
 
 
-def read_bank(folder: Path) -> ItemBank:
+def read_bank(folder: str | Path) -> ItemBank:
     """Read a bank, and check every file against its SHA-256.
 
     Parameters
     ----------
-    folder : Path
+    folder : str or Path
 
     Returns
     -------
@@ -90,10 +90,11 @@ def read_bank(folder: Path) -> ItemBank:
 
     Examples
     --------
-    >>> read_bank(Path("missing"))
+    >>> read_bank("missing")
     Traceback (most recent call last):
     bayesirt.errors.ResponseError: missing holds no item bank; name the folder of a bank
     """
+    folder = Path(folder)
     return _read_steps(folder, _read_document(folder))
 
 

@@ -59,7 +59,7 @@ class Growth:
 
 
 def create_suite(
-    folder: Path,
+    folder: str | Path,
     responses: Responses,
     benchmarks: Sequence[str],
     *,
@@ -71,7 +71,7 @@ def create_suite(
 
     Parameters
     ----------
-    folder : Path
+    folder : str or Path
         A new or empty folder.
     responses : Responses
         Responses of the reference subjects.
@@ -114,7 +114,7 @@ def create_suite(
     ----------
     Habba et al. (2026), section 3.
     """
-    key = as_key(key)
+    key, folder = as_key(key), Path(folder)
     check_new(folder)
     if len(benchmarks) != responses.n_items:
         raise ResponseError(
@@ -149,7 +149,7 @@ def create_suite(
 
 
 def add_benchmark(
-    folder: Path,
+    folder: str | Path,
     name: str,
     responses: Responses,
     *,
@@ -160,7 +160,7 @@ def add_benchmark(
 
     Parameters
     ----------
-    folder : Path
+    folder : str or Path
         Folder of the bank.
     name : str
         Name of the benchmark.
@@ -191,7 +191,7 @@ def add_benchmark(
     ----------
     Habba et al. (2026), section 3.
     """
-    key = as_key(key)
+    key, folder = as_key(key), Path(folder)
     bank = read_bank(folder)
     if name in bank.benchmark_names:
         raise ResponseError(

@@ -77,7 +77,7 @@ def answers_of(
 
 
 def read_answers(
-    path: Path,
+    path: str | Path,
     items: Sequence[str],
     *,
     scale: Scale | None = None,
@@ -87,7 +87,7 @@ def read_answers(
 
     Parameters
     ----------
-    path : Path
+    path : str or Path
         A long table, with columns detected by their common names, or a wide one, in any format of
         `bayesirt.data.readers.read_responses`. A long table without subjects holds the answers of
         one. Or a log of a harness, or a folder of logs, from which items that were not calibrated
@@ -111,7 +111,7 @@ def read_answers(
         If the file cannot be read, a table names items that were not calibrated, or logs name only
         such items.
     """
-    return read_found_answers(path, items, Reading(**options), scale)[0]
+    return read_found_answers(Path(path), items, Reading(**options), scale)[0]
 
 
 def read_found_answers(

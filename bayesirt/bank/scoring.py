@@ -47,13 +47,15 @@ class NewScores:
             f"{row['low']:.1%} to {row['high']:.1%}), rank {rank} of {self.n_ranked:,}, from "
             f"{row['n_answered']:,} answers."
         )
+        if row["low"] == row["high"]:
+            return f"{text} It answered everything."
         if pd.isna(row["more_anchors"]):
             return f"{text} More anchors would not halve the interval."
         return f"{text} About {int(row['more_anchors']):,} more would halve the interval."
 
 
 def score_answers(
-    folder: Path,
+    folder: str | Path,
     answers: pd.DataFrame,
     *,
     key: Key,
@@ -66,7 +68,7 @@ def score_answers(
 
     Parameters
     ----------
-    folder : Path
+    folder : str or Path
         Folder of the bank.
     answers : DataFrame
         One row per answer to an item of the bank: columns subject, item, successes, trials.
@@ -95,7 +97,7 @@ def score_answers(
     Each subject's abilities are estimated separately with fixed items, so earlier scores do not
     change. Only answers to anchors are stored.
     """
-    key = as_key(key)
+    key, folder = as_key(key), Path(folder)
     bank = read_bank(folder)
     new_answers = clean_answers(answers)
     unknown = new_answers["item"][~new_answers["item"].isin(bank.items.names)]

@@ -117,6 +117,8 @@ def rank(
     runs = _runs(earlier, responses, settings, told, per_component, reading.topic_column)
     if earlier is None or runs[""] is not earlier:
         runs = _finished(runs, out, overwrite or update, check_fit, talk)
+    else:
+        runs = {"": earlier.without_changes()}
     return _print(runs, out, as_json, quiet)
 
 
@@ -234,14 +236,19 @@ def _updated(
     """Print what has changed, and continue from the earlier run if anything has."""
     from bayesirt.ranking.new_responses import changes_since
     from bayesirt.ranking.record import sha256_of
-    from bayesirt.ranking.run_update import still_stands, update_run
+    from bayesirt.ranking.run_update import samples_anew, update_run, with_other_changes
 
     was = earlier.record.settings
     settings = replace(settings, priors=was.priors, model=was.model)
     changes = changes_since(earlier.posterior, responses)
+    sha256 = sha256_of(arguments["source"])
+    changes = with_other_changes(changes, earlier, responses, settings, sha256)
     if arguments["progress"]:
         typer.echo(changes.to_text(), err=True)
-    if still_stands(earlier, responses, settings, changes, sha256_of(arguments["source"])):
+        if not changes and samples_anew(was, settings):
+            note = "Its draws are sound, so they stay; pass --overwrite for new ones."
+            typer.echo(note, err=True)
+    if not changes:
         return earlier
     return update_run(earlier, responses, settings, changes, **arguments)
 

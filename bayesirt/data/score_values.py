@@ -183,7 +183,7 @@ def _refuse_number(raw: object, column: str, place: str, hint: str | None) -> No
     if _is_missing(raw):
         hint = hint or "leave it out if the item was not run, or score it 0 if it failed"
         raise ResponseError(f"`{column}` is missing ({text!r}) {place}; {hint}")
-    hint = hint or "score right answers 1 and wrong ones 0"
+    hint = hint or "score right answers 1, wrong ones 0, and leave out items that were not run"
     raise ResponseError(f"`{column}` must be a finite number, got {text[:40]!r} {place}; {hint}")
 
 

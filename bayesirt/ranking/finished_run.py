@@ -119,6 +119,11 @@ class Run:
         seed = self.record.settings.seed if seed is None else seed
         return jax.random.fold_in(jax.random.key(seed), 3)
 
+    def without_changes(self) -> "Run":
+        """Return the run without what had changed since the run before it."""
+        diagnostics = {k: x for k, x in self.record.diagnostics.items() if k != "changes"}
+        return replace(self, record=replace(self.record, diagnostics=diagnostics))
+
     def with_fit(self, *, progress: bool = False) -> "Run":
         """Return the run with a fit check, whose conclusion is added to the record.
 

@@ -35,7 +35,7 @@ class KeptItems:
 
     # All items, those most worth keeping first: `item`; for it and those before, `sd`, the root
     # mean square of the standard errors of abilities, and `pairs`, the share of the pairs of
-    # subjects told apart by all items that these tell apart.
+    # subjects told apart by all items that these tell apart; NaN if all tell none apart.
     summary: pd.DataFrame
     n: int  # How many to keep.
     # Expected Spearman correlation with the true abilities of abilities estimated from new
@@ -56,11 +56,16 @@ class KeptItems:
 
     def to_text(self) -> str:
         """Return in two sentences how well the kept items do."""
-        last = self.summary.iloc[self.n - 1]
+        share = self.summary["pairs"].iloc[self.n - 1]
+        do = (
+            "are the most informative, but all together tell no pair of subjects apart"
+            if np.isnan(share)
+            else f"tell apart {share:.0%} of the pairs of subjects that all items tell apart"
+        )
         return (
-            f"{self.n} of {len(self.summary)} items tell apart {last['pairs']:.0%} of the pairs of "
-            f"subjects that all items tell apart. Ranks from new answers to them would correlate "
-            f"{self.agreement:.3f} with the truth, {self.agreement_of_all:.3f} with all items."
+            f"{self.n} of {len(self.summary)} items {do}. Ranks from new answers to them would "
+            f"correlate {self.agreement:.3f} with the truth, {self.agreement_of_all:.3f} with all "
+            f"items."
         )
 
 
@@ -83,7 +88,8 @@ def keep_items(posterior: Posterior, n: int | None = None, *, key: Key = 0) -> K
     Raises
     ------
     ResponseError
-        If there are not that many items.
+        If there are not that many items, or `n` is left out and no pair of subjects can be told
+        apart.
 
     Notes
     -----
@@ -106,6 +112,11 @@ def keep_items(posterior: Posterior, n: int | None = None, *, key: Key = 0) -> K
     precision = 1 + np.cumsum(information[order], axis=0)
     pairs = _shares_apart(theta[rows], precision)
     if n is None:
+        if np.isnan(pairs[-1]):
+            raise ResponseError(
+                f"all {n_items} items together tell no pair of subjects apart, so there is nothing "
+                f"to choose by; say how many to keep with -n"
+            )
         n = int(np.argmax(pairs >= SHARE)) + 1
     summary = pd.DataFrame(
         {
@@ -165,14 +176,17 @@ def _greedy(information: NDArray[np.float64]) -> NDArray[np.intp]:
 def _shares_apart(
     theta: NDArray[np.float64], precision: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return for each number of items the share of pairs that they tell apart, of those all do."""
+    """Return for each number of items the share of pairs that they tell apart, of those all do.
+
+    NaN if all tell no pair apart.
+    """
     one, other = np.triu_indices(len(theta), 1)
     difference, variance = np.abs(theta[one] - theta[other]), 1 / precision
     needed = (difference / ndtri(_SURE)) ** 2
     pairs = needed > variance[-1, one] + variance[-1, other]
     one, other, needed = one[pairs], other[pairs], needed[pairs]
     if not len(needed):
-        return np.ones(len(precision))
+        return np.full(len(precision), np.nan)
     return np.array([np.mean(needed > row[one] + row[other]) for row in variance])
 
 
@@ -183,7 +197,7 @@ def _agreements(
     n = max(2, min(_REPLICATIONS, _MOST_CELLS // (len(rows) * len(kept) * _NODES)))
     draws = [posterior.draws(name, n) for name in posterior.parameters]
     draws[0] = draws[0][:, rows]
-    items = tuple(x.mean(0) for x in draws[1:])
+    items = tuple(jnp.asarray(x.mean(0)) for x in draws[1:])
     trials = jnp.broadcast_to(_trials(posterior), (len(rows), len(kept)))
     estimate = jax.jit(partial(_estimated, posterior.link, items, trials))
     correlations = []

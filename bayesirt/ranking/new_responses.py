@@ -17,7 +17,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Changes:
-    """How results have changed since they were ranked.
+    """What has changed since results were ranked.
 
     >>> Changes(("gpt-x",), (), (), (), 120, 0, 2).to_text()
     'Since the last run: 1 subject is new (gpt-x), 120 answers are new, 2 are gone.'
@@ -30,6 +30,7 @@ class Changes:
     n_new: int  # Pairs of a subject and an item with an answer now, but not before.
     n_changed: int  # Pairs whose answer has changed.
     n_gone: int  # Pairs with an answer before, but not now.
+    others: tuple[str, ...] = ()  # What else is different, in clauses.
 
     def __bool__(self) -> bool:
         return any(asdict(self).values())
@@ -52,7 +53,7 @@ class Changes:
         counts = [(n, state) for n, state in counted if n]
         parts += [f"{_count(n, 'answer')} {state}" for n, state in counts[:1]]
         parts += [f"{n:,} {'is' if n == 1 else 'are'} {state}" for n, state in counts[1:]]
-        return f"Since the last run: {', '.join(parts)}."
+        return f"Since the last run: {', '.join([*parts, *self.others])}."
 
     def as_json(self) -> dict[str, Any]:
         """Return what has changed, ready for JSON."""

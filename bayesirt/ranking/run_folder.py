@@ -210,8 +210,8 @@ def load_run(folder: Path) -> Run:
         raise ResponseError(f"{shown} holds no run; {hint}")
     if (folder / PROFILES).is_file():
         raise ResponseError(
-            f"{shown} holds ability profiles, not a ranking by one ability; make one with bayesirt "
-            f"rank"
+            f"{shown} holds results by several abilities (bayesirt profile or rank --model mirt), "
+            f"not by one; make those with bayesirt rank, without --model mirt"
         )
     try:
         record = Record.from_json((folder / RECORD).read_text("utf-8"), Settings.stored)

@@ -46,21 +46,29 @@ def refuse_other_model(earlier: Run, settings: Settings) -> None:
         )
 
 
-def still_stands(
-    earlier: Run, responses: Responses, settings: Settings, changes: Changes, sha256: str
-) -> bool:
-    """Return whether a new run would give the same results as an earlier one."""
-    takes_lengths = earlier.posterior.has_speeds
-    was = earlier.record.settings
-    if (was.scale, was.population) != (settings.scale, settings.population):
-        return False
-    if _clusters(earlier.posterior) != _clusters(responses):
-        return False
-    costs = earlier.posterior.mean_costs, responses.costs
-    if _costs(earlier.posterior.subjects, costs[0]) != _costs(responses.subjects, costs[1]):
-        return False
-    same = not changes and (not takes_lengths or sha256 == earlier.record.data.sha256)
-    return same and earlier.posterior.complete
+def with_other_changes(
+    changes: Changes, earlier: Run, responses: Responses, settings: Settings, sha256: str
+) -> Changes:
+    """Add whatever else would give other results than those of an earlier run."""
+    was, posterior = earlier.record.settings, earlier.posterior
+    costs = _costs(posterior.subjects, posterior.mean_costs)
+    other_file = not changes and sha256 != earlier.record.data.sha256
+    differs = {
+        "the anchors are different": was.scale != settings.scale,
+        "the scores asked for are different": was.population != settings.population,
+        "the clusters are different": _clusters(posterior) != _clusters(responses),
+        "the costs are different": costs != _costs(responses.subjects, responses.costs),
+        "lengths may be different": posterior.has_speeds and other_file,
+        "its draws were incomplete": not posterior.complete,
+        "its draws were not sound": not posterior.verdict.sound and samples_anew(was, settings),
+    }
+    return replace(changes, others=tuple(text for text, true in differs.items() if true))
+
+
+def samples_anew(was: Settings, now: Settings) -> bool:
+    """Return whether posteriors would be drawn in another way."""
+    how = ("seed", "chains", "warmup", "draws", "target_accept", "budget", "point", "engine")
+    return any(getattr(was, name) != getattr(now, name) for name in how)
 
 
 def _clusters(known: Posterior | Responses) -> dict[str, str]:

@@ -58,7 +58,8 @@ def print_run(run: Run, folder: Path) -> None:
     table = score_table if ranking.by_score else ranking_table
     console.print(table(ranking, summary.head(MOST_ROWS)))
     say_more(console, summary)
-    console.print(Text(run.posterior.scale_in_words))
+    if ranking.by_score or "scale" not in summary:
+        console.print(Text(run.posterior.scale_in_words))
     flagged = summary[summary["flag"] != ""]
     if len(flagged):
         first = flagged.iloc[0]
@@ -141,7 +142,8 @@ def print_kept(kept_items: KeptItems, ranking: Ranking) -> None:
     say_first(console, ranking.warnings, sound=ranking.sound)
     table = new_table("", "item", "sd of abilities", "pairs told apart", drop=("sd of abilities",))
     for k, row in enumerate(kept_items.summary.head(min(kept_items.n, MOST_ROWS)).itertuples(), 1):
-        table.add_row(str(k), str(row.item), f"{row.sd:.2f}", f"{row.pairs:.0%}")
+        apart = "-" if isnan(row.pairs) else f"{row.pairs:.0%}"
+        table.add_row(str(k), str(row.item), f"{row.sd:.2f}", apart)
     console.print(table)
     if kept_items.n > MOST_ROWS:
         console.print(f"... and {kept_items.n - MOST_ROWS:,} more; --out writes them all")
@@ -355,7 +357,7 @@ def next_items_as_json(
                 "speed": so_far.speed and _estimate_as_json(so_far.speed),
                 "stop": stop,
                 "text": f"{so_far.to_text(stop_width)} {next_items.to_text(stop_width)}".strip(),
-                "next": next_items.summary.head(n).to_dict("records"),
+                "next": next_items.best(n).to_dict("records"),
             }
         )
     return {

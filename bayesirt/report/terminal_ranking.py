@@ -15,8 +15,9 @@ def ranking_table(ranking: Ranking, rows: pd.DataFrame) -> PlainTable:
     prices = [price for price in ("length", "cost") if price in rows]
     like_these = ("like these", "90%") if "population_score" in rows else ()
     by_it = "by acc." if ranking.answers is None else "by it"
+    name, digits, ends = ("scale", ".0f", ".0f") if "scale" in rows else ("ability", "+.2f", "+.1f")
     table = new_table(
-        "rank", "90%", "subject", "ability", "90%", ranking.score, by_it, "expected", "90%",
+        "rank", "90%", "subject", name, "90%", ranking.score, by_it, "expected", "90%",
         *like_these, "P(best)", *prices, "tier",
         drop=("like these", "expected", by_it, *prices[::-1], "P(best)", ranking.score),
     )  # fmt: skip
@@ -25,8 +26,8 @@ def ranking_table(ranking: Ranking, rows: pd.DataFrame) -> PlainTable:
             str(row.rank),
             f"{row.rank_low}-{row.rank_high}",
             str(row.subject) + (" *" if row.flag else ""),
-            f"{row.ability:+.2f}",
-            f"{row.ability_low:+.1f} {row.ability_high:+.1f}",
+            format(getattr(row, name), digits),
+            " ".join(format(getattr(row, f"{name}_{end}"), ends) for end in ("low", "high")),
             ranking.shown(row.accuracy),
             str(row.rank_by_accuracy),
             ranking.shown(row.expected_score),

@@ -41,6 +41,7 @@ def test_each_topic_has_a_ranking(cli: Cli, results: Path, tmp_path: Path):
     ("options", "said"),
     [
         (("--by", "topics"), "did you mean `topic`?"),
+        (("--by", "model"), "--by 'model' is the column of the subject; name one that describes"),
         (("--by", "topic", "--per-component"), "leave out --per-component"),
     ],
 )

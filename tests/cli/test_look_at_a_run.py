@@ -62,12 +62,18 @@ def test_anchors_give_a_scale_of_ones_own(cli: Cli, run: Path, results: Path, tm
     names = list(load_run(run).ranking.summary["subject"])
     best, worst = names[0], names[-1]
     command = ("rank", results, "--out", tmp_path / "run", "--overwrite", *FAST[:-1])
-    shown = cli(*command, "--anchor", f"{best}=150", "--anchor", f"{worst}=100", "--json")
+    anchors = ("--anchor", f"{best}=150", "--anchor", f"{worst}=100")
+    shown = cli(*command, *anchors, "--json")
     rows = {row["subject"]: row for row in json.loads(shown.out)["ranking"]}
     assert rows[best]["scale"] == pytest.approx(150)
     assert rows[worst]["scale"] == pytest.approx(100)
     table = load_run(tmp_path / "run").ranking.summary
     assert table["scale"].iloc[0] == pytest.approx(150)
+    printed = cli(*command, *anchors).out
+    (row,) = (line for line in printed.splitlines() if line.split()[:1] == ["1"] and best in line)
+    assert " 150 " in row
+    assert "scale" in printed.split(best)[0]
+    assert "standardised" not in printed
     turned = cli(*command, "--anchor", f"{best}=100", "--anchor", f"{worst}=150")
     assert turned.code == 0
     assert "There is no scale: " in turned.words

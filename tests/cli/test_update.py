@@ -55,9 +55,10 @@ def test_grown_results_go_on_from_the_run_before(cli: Cli, results: Path, tmp_pa
     run = load_run(out)
     assert run.record.settings.warmup == 250
     assert run.record.diagnostics["changes"]["n_new"] == 22
+    assert run.record.diagnostics["changes"]["new_subjects"] == ["new"]
     assert (run.record.data.subjects, run.record.data.items) == (31, 21)
     shown = json.loads(cli(*command, "--json").out)
-    assert shown["changes"]["new_subjects"] == ["new"]
+    assert "changes" not in shown  # since that run
     assert told in (out / "report.html").read_text("utf-8")
 
 
@@ -70,7 +71,7 @@ def test_clusters_of_subjects_are_something_new(cli: Cli, results: Path, tmp_pat
     assert not (out / "clusters.csv").exists()
     command += ("--cluster", clusters, "--draws", "50", "--warmup", "50", "--no-check-fit")
     clustered = cli(*command)
-    assert "Since the last run nothing has changed." in clustered.err
+    assert "Since the last run: the clusters are different" in clustered.err
     assert clustered.words.startswith("Do not trust this ranking yet")  # because of so few draws
     table = pd.read_csv(out / "clusters.csv")
     assert sorted(table["cluster"]) == sorted(f"llm{k}" for k in range(10))
@@ -81,6 +82,22 @@ def test_clusters_of_subjects_are_something_new(cli: Cli, results: Path, tmp_pat
     assert contents(out) == made
     assert [row["cluster"] for row in shown["clusters"]["ranking"]] == list(table["cluster"])
     assert 0 < shown["clusters"]["icc_low"] < shown["clusters"]["icc"] < 1
+
+
+def test_a_run_that_was_not_sound_is_drawn_again_if_asked_otherwise(
+    cli: Cli, results: Path, tmp_path: Path
+):
+    command = ("rank", results, "--out", tmp_path / "run", "--update", "--no-check-fit")
+    few = ("--engine", "blocked", "--draws", "10", "--warmup", "10", "--budget", "0")
+    assert cli(*command, *few).words.startswith("Do not trust this ranking yet")
+    assert "nothing has changed" in cli(*command, *few).err
+    drawn = cli(*command, *FAST)
+    assert "Since the last run: its draws were not sound." in drawn.err
+    assert load_run(tmp_path / "run").record.settings.engine == "laplace"
+    sound = cli(*command, *FAST, "--seed", "1")
+    assert "nothing has changed" in sound.err
+    assert "Its draws are sound, so they stay; pass --overwrite for new ones." in sound.err
+    assert "Since the last run" not in sound.out
 
 
 def test_what_cannot_go_on_is_refused_and_stays(cli: Cli, results: Path, tmp_path: Path):

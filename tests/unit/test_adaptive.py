@@ -1,11 +1,13 @@
 """Adaptive testing: beliefs and expected gains match brute force; files are read correctly."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.integrate import quad
 from scipy.special import expit
@@ -14,6 +16,7 @@ from scipy.stats import norm
 from bayesirt.bank.adaptive import ability_so_far, intervals, rank_next_items, suggest_items
 from bayesirt.bank.new_answers import NAMELESS, answers_of, read_answers
 from bayesirt.data.responses import Responses
+from bayesirt.data.scales import Scale
 from bayesirt.errors import ResponseError
 from bayesirt.inference.ability_belief import Answers, Belief, ItemDraws, LengthDraws, believe
 from bayesirt.likelihood.graded import grade_probabilities
@@ -461,3 +464,11 @@ def test_a_large_bank_takes_little_time():
     assert time.perf_counter() - began < 3
     assert (variance < belief.variance).all()
     assert np.corrcoef(information, variance)[0, 1] < -0.8
+
+
+def test_expected_grades_are_in_grades(small_run: Run):
+    table = pd.DataFrame({"item": ["x", "y"], "expected": [0.61, 0.25]})
+    of_shares = replace(rank_next_items(small_run.posterior), summary=table)
+    of_grades = replace(of_shares, scale=Scale("graded", ("0", "1", "2", "3", "4")))
+    assert of_grades.best(1)["expected"].to_list() == pytest.approx([2.44])
+    assert of_shares.best(2)["expected"].to_list() == [0.61, 0.25]

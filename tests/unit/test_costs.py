@@ -14,7 +14,7 @@ from bayesirt.errors import ResponseError
 from bayesirt.posterior import Posterior
 from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.new_responses import changes_since
-from bayesirt.ranking.run_update import still_stands
+from bayesirt.ranking.run_update import with_other_changes
 from bayesirt.ranking.subject_ranking import rank_subjects
 from bayesirt.report.export import ranking_as_json, ranking_as_latex, ranking_as_markdown
 from bayesirt.report.html import render_report
@@ -128,7 +128,7 @@ def test_other_costs_are_something_new(run: Run, small: Responses):
     def stands(costs: np.ndarray | None) -> bool:
         responses = replace(small, costs=costs)
         changes = changes_since(run.posterior, responses)
-        return still_stands(run, responses, run.record.settings, changes, "")
+        return not with_other_changes(changes, run, responses, run.record.settings, "")
 
     costs = run.posterior.mean_costs
     assert costs is not None

@@ -161,3 +161,19 @@ def test_every_source_that_methods_name_has_an_entry():
     assert len(named) > 15
     for names, year in named:
         assert cited_in(f"({names}, {year})"), (names, year)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"draws": 0}, "`draws` must be at least 10, got 0"),
+        ({"chains": 0}, "`chains` must be at least 1, got 0"),
+        ({"budget": float("nan")}, "`budget` must be at least 0, got nan"),
+        ({"target_accept": 1.0}, "`target_accept` must lie between 0 and 1, got 1.0"),
+        ({"engine": "hmc"}, "`engine` must be one of auto, nuts, blocked, laplace, got 'hmc'"),
+        ({"point": "best"}, "`point` must be one of auto, "),
+    ],
+)
+def test_settings_that_no_run_can_have_are_refused(settings: dict[str, Any], said: str):
+    with pytest.raises(ResponseError, match=re.escape(said)):
+        bayesirt.Settings(**settings)

@@ -61,6 +61,17 @@ def test_sharp_items_are_kept_and_the_loss_is_told(posterior: Posterior):
     assert found.to_text().startswith(f"{found.n} of {J} items tell ")
 
 
+def test_where_nobody_is_told_apart_there_is_nothing_to_choose_by():
+    theta = np.random.default_rng(0).normal(size=(1, 40, 2))
+    draws = {"theta": theta, "a": np.ones((1, 40, 5)), "d": np.zeros((1, 40, 5))}
+    alike = Posterior.from_samples(draws, {}, Responses.from_arrays(np.eye(2, 5)), {})
+    with pytest.raises(ResponseError, match="tell no pair of subjects apart"):
+        keep_items(alike)
+    kept = keep_items(alike, 3)
+    assert len(kept.items) == 3
+    assert "are the most informative, but all together tell no pair" in kept.to_text()
+
+
 def test_more_than_there_are_cannot_be_kept(posterior: Posterior):
     with pytest.raises(ResponseError, match="-n must lie between 1 and 14, the number of items"):
         keep_items(posterior, 15)

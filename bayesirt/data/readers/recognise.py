@@ -248,6 +248,7 @@ def _of_frame(
     hints = any(reading.named.values()) or reading.topic_column in frame.columns or reading.factors
     _refuse_battles(frame, name)
     roles = find_columns(frame.columns, reading.columns)
+    _refuse_topic_with_a_role(frame, reading)
     if items_in is None and (hints or {"subject", "item"} <= roles.keys()):
         if reading.cluster_column:
             roles["cluster"] = reading.cluster_column
@@ -255,6 +256,16 @@ def _of_frame(
     _refuse_facets(reading, name)
     wide = _subjects_in_rows(frame, items_in, name, announce)
     return Responses.from_wide(wide, threshold=reading.threshold, scale=reading.scale)
+
+
+def _refuse_topic_with_a_role(frame: pd.DataFrame, reading: Reading) -> None:
+    roles = find_columns(frame.columns, {**reading.columns, "by": None})
+    for role in ("subject", "item", "score"):
+        if reading.by is not None and roles.get(role) == reading.topic_column:
+            raise ResponseError(
+                f"--by {one_line(reading.by)!r} is the column of the {role}; name one that "
+                f"describes items, such as their benchmark"
+            )
 
 
 def _refuse_facets(reading: Reading, name: str) -> None:
