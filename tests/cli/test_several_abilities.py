@@ -75,7 +75,7 @@ def test_subjects_are_ranked_by_their_expected_score(cli: Cli, tmp_path: Path):
     assert pd.read_csv(out / "abilities.csv")["share"].sum() == pytest.approx(1)
     said = cli("compare", out)
     assert said.code == 2
-    assert "not a ranking by one ability" in said.err
+    assert "holds results by several abilities" in said.err
     told = json.loads(cli("rank", results(tmp_path), *options, "--json", "--overwrite").out)
     assert [row["subject"] for row in told["ranking"]] == list(ranking["subject"])
 

@@ -182,8 +182,8 @@ def _one_topic(frame: pd.DataFrame) -> pd.DataFrame:
     ("by", "change", "said"),
     [
         ("aera", None, "no column `aera`; did you mean `area`?"),
-        ("score", None, "no column for the score"),
-        ("model", None, "no column for the subject"),
+        ("score", None, "is the column of the score"),
+        ("model", None, "is the column of the subject"),
         ("area", _one_topic, "`area` holds only the topic 'law'"),
         ("area", lambda x: x.assign(area=None), "`area` holds no topic"),
         ("area", lambda x: x.assign(area=x["model"]), "`area` differs between the rows of item"),
