@@ -33,8 +33,9 @@ class PointEstimate:
     ----------
     parameters : Dataset
         Named parameters over the dims ``subject`` and ``item``: theta, a, d, b; the standard
-        errors theta_se, a_se, d_se (for cBMM and the spectral estimator lower bounds, since each
-        side treats the other as known); and theta_centre, the ability at which each item is most
+        errors theta_se, a_se, d_se (lower bounds for cBMM and the spectral estimator, since each
+        side treats the other as known, and for LaRT and several abilities, where few items leave
+        abilities uncertain); and theta_centre, the ability at which each item is most
         informative. LaRT adds tau, phi, omega, lam and rho with standard errors. With a Q-matrix,
         theta is over ``subject`` and ``ability``, a over ``loading``, and correlation over two
         abilities.

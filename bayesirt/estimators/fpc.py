@@ -84,7 +84,9 @@ def calibrate_items(
     the known items with a weight of K + 2 items. The uncertainty of new items is taken into account
     when abilities are estimated: otherwise the shrinkage of slopes towards their mean would let the
     abilities' spread grow, which a few anchors hardly prevent. The covariance of new items comes
-    from the information about all of them and the population together. The uncertainty of the known
+    from the information about all of them and the population together; errors of slopes are too
+    small, as `bayesirt.estimators.observed_information` says: 90% intervals hold 82% to 85% of
+    slopes with 120 to 400 subjects and 12 to 30 anchors. The uncertainty of the known
     items is propagated by the delta method: ∂(new)/∂(known) = I⁻¹ C, for the observed information I
     and the covariance C of the complete data's scores.
 

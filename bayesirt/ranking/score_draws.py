@@ -18,6 +18,8 @@ from bayesirt.ranking.residual_excess import excess_factor, typical_trials
 
 _MOST_DRAWS = 1000
 _CELL_DRAWS = 4_000_000_000
+_FEWEST_TO_SHRINK, _LEAST_TRUE = 3, 1e-6
+"""Subjects, and the least share of the variance of scores that is not chance."""
 _LARGE = 1 << 18
 """More cells than this are computed in 32 bits."""
 
@@ -106,23 +108,48 @@ def key_of(posterior: Posterior) -> Array:
     return jax.random.key(crc32(np.concatenate(margins).astype("<i8").tobytes()))
 
 
-def score_ranks(draws: NDArray[np.float64]) -> dict[str, NDArray[np.int64]]:
+def score_ranks(
+    draws: NDArray[np.float64], alike: NDArray[np.intp] | None = None
+) -> dict[str, NDArray[np.int64]]:
     """Return the place of each subject by its median rank by score, with its 90% interval.
 
     `score_rank`, `score_rank_low` and `score_rank_high`; equal scores share the best rank, and so
-    do equal medians. Intervals are wide enough to contain the place.
+    do equal medians, and subjects with the same number in `alike`, who gave the same answers.
+    Intervals are wide enough to contain the place.
     """
     ranks = np.empty(draws.shape, np.int32)
-    for rank, draw in zip(ranks, np.round(draws, 6), strict=True):
+    for rank, draw in zip(ranks, np.round(_shrunk(draws), 6), strict=True):
         rank[:] = 1 + len(draw) - np.searchsorted(np.sort(draw), draw, "right")
     quantiles = np.quantile(ranks, LOW_MIDDLE_HIGH, axis=0, method="inverted_cdf").astype(int)
     low, median, high = quantiles
-    place = pd.Series(median).rank(method="min").to_numpy(int)
+    places = pd.Series(median).rank(method="min")
+    place = (places if alike is None else places.groupby(alike).transform("min")).to_numpy(int)
     return {
         "score_rank": place,
         "score_rank_low": np.minimum(low, place),
         "score_rank_high": np.maximum(high, place),
     }
+
+
+def _shrunk(draws: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return draws of scores without the chance in the scores that they are drawn around.
+
+    Scores that were seen are spread by chance, and draws add it once more. Relative to the mean of
+    all subjects, true scores are taken as normal, with a variance that is drawn from its posterior.
+    Each draw has the standard deviation 1, as only ranks matter.
+    """
+    n = draws.shape[1]
+    if n < _FEWEST_TO_SHRINK:
+        return draws
+    centred = draws - draws.mean(1, keepdims=True)
+    mean = centred.mean(0)
+    deviations = centred - mean
+    chance = deviations.var(0)
+    seen = (mean**2).sum() / np.random.default_rng(0).chisquare(n - 1, (len(draws), 1))
+    true = np.maximum(seen - chance.mean(), _LEAST_TRUE * seen)
+    share = true / np.maximum(true + chance, np.finfo(float).tiny)
+    scores = share * mean + np.sqrt(share) * deviations
+    return scores / np.maximum(scores.std(1, keepdims=True), np.finfo(float).tiny)
 
 
 def _product(weights: NDArray[np.floating], share: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -165,7 +165,7 @@ def rank_subjects(
             **supported_columns(
                 chains, partial(columns_of_chain, alike=alike), explored=verdict.explored
             ),
-            **_scores(posterior, order, population=population),
+            **_scores(posterior, order, alike, population=population),
             "n_items": np.count_nonzero(trials, 1),
             "n_trials": (trials if posterior.answers is None else trials > 0).sum(1),
             **_lengths_and_costs(posterior, order),
@@ -273,7 +273,7 @@ def rank_columns(
 
 
 def _scores(
-    posterior: Posterior, order: NDArray[np.intp], *, population: bool
+    posterior: Posterior, order: NDArray[np.intp], alike: NDArray[np.intp], *, population: bool
 ) -> dict[str, NDArray[np.generic]]:
     """Return each subject's score with its interval, and its rank by the score."""
     from bayesirt.ranking.score_draws import ScoreDraws, draw_scores, key_of, score_ranks
@@ -286,7 +286,7 @@ def _scores(
         "expected_score": mean,
         "expected_score_low": np.minimum(low, mean),
         "expected_score_high": np.maximum(high, mean),
-        **score_ranks(draws.population),
+        **score_ranks(draws.population, alike),
         **(mean_and_ends("population_score", draws.population) if population else {}),
     }
 

@@ -78,6 +78,20 @@ def test_few_easy_items_leave_ranks_by_score_open():
     assert np.mean(score_held) == pytest.approx(0.9, abs=5 * 0.006)
 
 
+def test_ranks_by_score_of_nearly_equal_subjects_are_held():
+    """Abilities with a standard deviation of .1 and 100 items; 5 standard errors over 60 tables."""
+    held = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        theta, a = 0.1 * rng.normal(size=24), np.exp(0.3 * rng.normal(size=3_100))
+        chances = expit(a * theta[:, None] + rng.normal(0, 1.2, 3_100))
+        found = score_ranks(drawn_scores(rng.binomial(1, chances[:, :100]), rng))
+        rank = rankdata(-chances.mean(1), "min")
+        held.append(np.mean((found["score_rank_low"] <= rank) & (rank <= found["score_rank_high"])))
+    assert np.mean(held) > 0.9 - 5 * np.std(held) / np.sqrt(60)
+    assert np.mean(held) == pytest.approx(0.93, abs=0.04)
+
+
 def test_ranks_by_scores_over_items_like_these_are_held():
     """At least 90% of 12 x 100 ranks are covered; the bound allows 5 standard errors of .9%."""
     held = []

@@ -60,5 +60,6 @@ def test_accuracy_leads_where_one_ability_does_not_explain_the_answers(small_run
     last = run.ranking.summary["subject"].iloc[-1]
     assert in_short(led) == [
         "No.",
-        f"By accuracy, {last} ranks number 1 (90% interval: 1 to 30). 30 of 30 may be first.",
+        f"By accuracy, {last} ranks number 1 (90% interval: 1 to 30). "
+        "The intervals of 30 of 30 reach the first.",
     ]

@@ -135,7 +135,10 @@ def test_numbers_depend_on_the_posterior_alone():
     assert keys[0] != keys[1]
 
 
-def test_score_ranks_are_places_by_medians_and_equal_scores_share_the_best():
+def test_score_ranks_are_places_by_medians_and_equal_scores_share_the_best(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr("bayesirt.ranking.score_draws._shrunk", lambda draws: draws)
     rng = np.random.default_rng(0)
     draws = rng.integers(0, 5, (400, 7)) / 5
     ranks = rankdata(-draws, method="min", axis=1)
@@ -180,3 +183,13 @@ def test_a_trait_that_missing_items_share_widens_their_scores():
     scores = draw_scores(posterior, key=KEY)
     plain = draw_scores(with_a_trait(0), key=KEY)
     assert np.ptp(scores.realised[:, :40], 0).mean() > np.ptp(plain.realised[:, :40], 0).mean()
+
+
+def test_equal_answers_share_a_place_by_score():
+    right = np.ones((5, 8), int)
+    right[2:, 0], right[3:, 1:4] = 0, 0
+    d = np.zeros((400, 8))
+    theta = np.random.default_rng(0).normal(size=(400, 5))
+    posterior = made(theta, d + 1, d, right, np.ones_like(right))
+    table = rank_subjects(posterior).summary.set_index("subject")
+    assert table["score_rank"].loc[list(posterior.subjects)].to_list() == [1, 1, 3, 4, 4]
