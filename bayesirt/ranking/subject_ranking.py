@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bayesirt.checks.extreme_scores import response_flags
 from bayesirt.data.scales import Scale, score_name, shown_score
 from bayesirt.names import notebook_html
-from bayesirt.posterior import LEVEL, LOW_MIDDLE_HIGH, Posterior, mean_and_ends
+from bayesirt.posterior import LEVEL, LOW_MIDDLE_HIGH, Posterior, mean_and_ends, standardised
 from bayesirt.ranking.chain_bounds import supported, supported_columns
 from bayesirt.ranking.linking import line_through
 from bayesirt.ranking.pairwise import in_threads, probability_above, surely_above
@@ -333,10 +333,14 @@ def _lengths_and_costs(
 
 
 def _speeds(posterior: Posterior, order: NDArray[np.intp]) -> dict[str, NDArray[np.float64]]:
-    """Return each subject's speed with its interval, if the model has speeds."""
+    """Return each subject's speed with its interval, on the scale of abilities: relative to these.
+
+    The level of all speeds together is far less certain than their differences.
+    """
     if not posterior.has_speeds:
         return {}
-    return mean_and_ends("speed", posterior.draws("tau")[:, order])
+    speed = standardised({"theta": posterior.draws("tau")[:, order]})["theta"]
+    return mean_and_ends("speed", speed)
 
 
 def ranks_of_draws(theta: NDArray[np.floating]) -> NDArray[np.int32]:

@@ -24,7 +24,12 @@ def test_run_by_an_approximation_says_so():
     assert run.posterior.verdict.to_text().startswith("Laplace approximation, not exact")
     assert ("Sampling", "Laplace approximation, 100 independent draws") in run.record.made_by()
     assert "cover 85% to 93% of the truth with 100 x 20" in run.posterior.verdict.to_text()
-    assert {"speed_low", "speed_high"} <= set(run.ranking.summary)
+    table, tau = run.ranking.summary, run.posterior.draws("tau")
+    assert table["speed"].mean() == pytest.approx(0, abs=1e-9)
+    apart = tau[:, 0] / tau.std(1) - tau[:, 1] / tau.std(1)
+    rows = table.set_index("subject")["speed"][list(run.posterior.subjects[:2])]
+    assert rows.iloc[0] - rows.iloc[1] == pytest.approx(apart.mean())
+    assert (table["speed_low"] < table["speed_high"]).all()
     assert run.gain is not None
     assert (run.gain.summary["sd_without"] > 0).all()
 
