@@ -64,7 +64,7 @@ def test_nuts_and_blocked_agree(name: str):
             model=model,
             options=RunOptions(num_chains=2, num_warmup=600, num_samples=draws),
         )
-        for engine, draws in (("nuts", 1000), ("blocked", 3000))
+        for engine, draws in (("nuts", 1500), ("blocked", 3000))
     ]
     for engine, posterior in zip(("nuts", "blocked"), posteriors, strict=True):
         attrs = posterior.tree.attrs
