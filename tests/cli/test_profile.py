@@ -64,7 +64,7 @@ def test_one_command_makes_profiles_and_predictions(cli: Cli, tmp_path: Path):
 
     said = cli("compare", out)
     assert said.code == 2
-    assert "holds ability profiles, not a ranking" in said.err
+    assert "holds results by several abilities" in said.err
 
     as_json = cli("profile", results, "--q-matrix", q, *options, "--json", "--overwrite")
     told = json.loads(as_json.out)
