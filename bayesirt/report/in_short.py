@@ -28,7 +28,7 @@ def _best_by_score(run: Run) -> str:
     first = table.iloc[0]
     rank, low, high = (first[name] for name in SCORE_RANK)
     tied = int((table[SCORE_RANK[1]] <= 1).sum())
-    others = f" The intervals of {tied} of {len(table)} reach the first." if tied > 1 else ""
+    others = f" The intervals of {tied} of {len(table)} include rank 1." if tied > 1 else ""
     return (
         f"By {run.ranking.score}, {one_line(str(first['subject']), 60)} ranks number {rank} "
         f"(90% interval: {low} to {high}).{others}"

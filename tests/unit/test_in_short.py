@@ -61,5 +61,5 @@ def test_accuracy_leads_where_one_ability_does_not_explain_the_answers(small_run
     assert in_short(led) == [
         "No.",
         f"By accuracy, {last} ranks number 1 (90% interval: 1 to 30). "
-        "The intervals of 30 of 30 reach the first.",
+        "The intervals of 30 of 30 include rank 1.",
     ]
