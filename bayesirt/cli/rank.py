@@ -115,10 +115,7 @@ def rank(
         settings = _explained(settings, responses, reading, earlier)
     told = _told(path, reading, checkpoint, talk)
     runs = _runs(earlier, responses, settings, told, per_component, reading.topic_column)
-    if earlier is None or runs[""] is not earlier:
-        runs = _finished(runs, out, overwrite or update, check_fit, talk)
-    else:
-        runs = {"": earlier.without_changes()}
+    runs = _finished(runs, earlier, out, overwrite or update, check_fit, talk)
     return _print(runs, out, as_json, quiet)
 
 
@@ -324,11 +321,18 @@ def _without_useless_clusters(group: "Responses") -> "Responses":
 
 
 def _finished(
-    runs: dict[str, "Run"], out: Path, overwrite: bool, check_fit: bool, talk: bool
+    runs: dict[str, "Run"],
+    earlier: "Run | None",
+    out: Path,
+    overwrite: bool,
+    check_fit: bool,
+    talk: bool,
 ) -> dict[str, "Run"]:
-    """Check the fit of the runs if asked to, and write them."""
+    """Check the fit of the runs if asked to, and write them; an earlier one that stands, stays."""
     from bayesirt.report.run_files import save_runs
 
+    if earlier is not None and runs[""] is earlier:
+        return {"": earlier.without_changes()}
     if check_fit and all(run.posterior.complete for run in runs.values()):
         if talk:
             say("checking the fit")

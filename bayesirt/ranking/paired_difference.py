@@ -189,8 +189,7 @@ def _more_groups(total: Floats, size: Floats, margin: float, sure: float) -> flo
         enough *= 2
         if enough * size.mean() > _MOST:
             return inf
-    few, enough_of = enough // 2, range(enough // 2 + 1, enough + 1)
-    return few + 1 + bisect_left(enough_of, True, key=decide) if few else enough
+    return 1 + bisect_left(range(1, enough + 1), True, key=decide)
 
 
 def _more_runs(pairs: Pairs, variance: float, allowed: float) -> float:

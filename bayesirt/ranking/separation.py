@@ -29,6 +29,7 @@ from bayesirt.verdict import chains_of
 SURE = 0.95
 """Probability from which one subject is called certainly above another."""
 _POWER = 0.8
+_LEAST_RELIABILITY = 0.01
 _MOST = 1e6
 _DRAWS = 200
 _MOST_CELLS = 200_000_000
@@ -213,8 +214,8 @@ def least_detectable(posterior: Posterior) -> Detectable:
     In ability it is (z.95 + z.80 √r) s / r for the standard deviation s of the difference of two
     subjects' abilities, the median over pairs of neighbours in the middle half, and the reliability
     r of abilities: posterior means are r times as far apart as the truth, with standard error √r s.
-    In score it is the change in
-    the mean expected proportion correct over that difference, around the median ability.
+    In score it is the change in the mean expected proportion correct over that difference, around
+    the median ability.
     """
     posterior = posterior.reported
     theta = posterior.theta
@@ -223,7 +224,7 @@ def least_detectable(posterior: Posterior) -> Detectable:
     middle = order[n // 4 : max(n // 4 + 2, n - n // 4)]
     spread = float(np.median(np.diff(theta[:, middle], axis=1).std(0)))
     within, between = theta.var(0).mean(), theta.mean(0).var()
-    reliability = float(between / (between + within))
+    reliability = max(float(between / (between + within)), _LEAST_RELIABILITY)
     ability = float(ndtri(SURE) + ndtri(_POWER) * reliability**0.5) * spread / reliability
     centre = float(np.median(theta.mean(0)))
     share = _expected_share(posterior, np.array([centre - ability / 2, centre + ability / 2]))

@@ -32,24 +32,6 @@ class Sampling(ABC):
     target_accept: float = 0.95
     budget: float = BUDGET
 
-    def check(self) -> None:
-        """Refuse numbers and names that no run can have."""
-        from bayesirt.estimators.registry import PointMethod
-        from bayesirt.inference.engines import EngineName
-
-        for name, least in (("chains", 1), ("draws", _FEWEST_DRAWS), ("warmup", 0), ("budget", 0)):
-            if not (number := getattr(self, name)) >= least:
-                raise ResponseError(f"`{name}` must be at least {least}, got {number}")
-        if not 0 < self.target_accept < 1:
-            raise ResponseError(
-                f"`target_accept` must lie between 0 and 1, got {self.target_accept}"
-            )
-        for name, names in (("engine", get_args(EngineName)), ("point", get_args(PointMethod))):
-            if (chosen := getattr(self, name, "auto")) not in names:
-                raise ResponseError(
-                    f"`{name}` must be one of {', '.join(names)}, got {one_line(str(chosen))!r}"
-                )
-
     @property
     def run_options(self) -> "RunOptions":
         """Options for drawing the posterior."""
@@ -113,10 +95,28 @@ class Settings(Sampling):
 
     def __post_init__(self, checked: bool) -> None:
         if not checked:
-            self.check()
+            self._check()
             self.response_model.describe()
         if not self.warmup:
             object.__setattr__(self, "warmup", 1000 if self.engine == "nuts" else 250)
+
+    def _check(self) -> None:
+        """Refuse numbers and names that no run can have."""
+        from bayesirt.estimators.registry import PointMethod
+        from bayesirt.inference.engines import EngineName
+
+        for name, least in (("chains", 1), ("draws", _FEWEST_DRAWS), ("warmup", 0), ("budget", 0)):
+            if not (number := getattr(self, name)) >= least:
+                raise ResponseError(f"`{name}` must be at least {least}, got {number}")
+        if not 0 < self.target_accept < 1:
+            raise ResponseError(
+                f"`target_accept` must lie between 0 and 1, got {self.target_accept}"
+            )
+        for name, names in (("engine", get_args(EngineName)), ("point", get_args(PointMethod))):
+            if (chosen := getattr(self, name)) not in names:
+                raise ResponseError(
+                    f"`{name}` must be one of {', '.join(names)}, got {one_line(str(chosen))!r}"
+                )
 
     @property
     def response_model(self) -> "ResponseModel":

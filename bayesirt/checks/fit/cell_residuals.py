@@ -15,7 +15,7 @@ from bayesirt.likelihood.host_arrays import host
 from bayesirt.posterior import Posterior
 
 _LARGE = 1 << 15
-"""More cells than this are computed in 32 bits, up to three times as fast; z changes by 1e-5."""
+"""More cells than this are computed in 32 bits, up to three times as fast; z changes by 2e-6."""
 
 
 class Draw(NamedTuple):
