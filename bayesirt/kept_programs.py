@@ -13,6 +13,7 @@ from functools import cache, wraps
 from glob import glob
 from importlib import import_module
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 import jax
@@ -41,11 +42,12 @@ class _Signature(NamedTuple):
 def kept(function: Callable[..., Any], *, constants: int) -> Callable[..., Any]:
     """Return the function compiled by JAX, with its programs cached if a folder is set.
 
-    The first `constants` arguments are static. The result may be called within `jax.pmap`, but not
-    within `jax.vmap`, and cannot be differentiated.
+    The first `constants` arguments are static. The result can be neither transformed nor called
+    within other compiled code.
     """
     compiled = jax.jit(function, static_argnums=tuple(range(constants)))
     programs: dict[_Signature, Callable[..., Any]] = {}
+    lock = Lock()  # several threads may need one program at once
 
     @wraps(function)
     def call(*arguments: Any) -> Any:
@@ -55,11 +57,11 @@ def kept(function: Callable[..., Any], *, constants: int) -> Callable[..., Any]:
         leaves, structure = jax.tree.flatten(arguments[constants:])
         types = tuple((x.shape, x.dtype, x.weak_type) for x in map(jax.typeof, leaves))
         signature = _Signature(arguments[:constants], structure, types)
-        if signature not in programs:
-            programs[signature] = _program(function, signature, Path(folder))
-        if not any(isinstance(x, jax.core.Tracer) for x in leaves):
-            # Results are on the device, too: calls with results can use the same program.
-            leaves = jax.device_put(leaves, jax.local_devices()[0])
+        with lock:
+            if signature not in programs:
+                programs[signature] = _program(function, signature, Path(folder))
+        # Results are on the device, too: calls with results can use the same program.
+        leaves = jax.device_put(leaves, jax.local_devices()[0])
         return programs[signature](*leaves)
 
     return call

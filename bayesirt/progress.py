@@ -98,10 +98,9 @@ def least_seconds(call: Callable[[], object], tries: int = 5) -> float:
     return min(times)
 
 
-def rounds_of_chains(num_chains: int, num_devices: int) -> float:
-    """Return the time of all chains in units of one chain; parallel chains use a core each."""
-    side_by_side = num_devices >= num_chains
-    return num_chains / (min(num_chains, os.cpu_count() or 1) if side_by_side else 1)
+def rounds_of_chains(num_chains: int, *, in_threads: bool) -> float:
+    """Return the time of all chains in units of one chain; each thread can use a core."""
+    return num_chains / (min(num_chains, os.cpu_count() or 1) if in_threads else 1)
 
 
 def in_words(seconds: float) -> str:

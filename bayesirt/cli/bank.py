@@ -80,7 +80,7 @@ def create(
     quiet: Quiet = False,
 ) -> None:
     """Calibrate the first benchmarks and choose their anchors."""
-    prepare_jax(1)
+    prepare_jax()
     import jax
 
     from bayesirt.bank.growing_suite import create_suite
@@ -124,7 +124,7 @@ def add(
     quiet: Quiet = False,
 ) -> None:
     """Add a benchmark; existing items and scores never change."""
-    prepare_jax(1)
+    prepare_jax()
     import jax
 
     from bayesirt.bank.growing_suite import add_benchmark
@@ -157,7 +157,7 @@ def review(
     as_json: AsJson = False,
 ) -> None:
     """Look for leaked or changed anchors, and for benchmarks that have stopped being useful."""
-    prepare_jax(1)
+    prepare_jax()
     import jax
 
     from bayesirt.bank.folder import read_bank
@@ -189,7 +189,7 @@ def score_subjects(
     as_json: AsJson = False,
 ) -> None:
     """Predict scores of new subjects on every benchmark from their answers to anchors."""
-    prepare_jax(1)
+    prepare_jax()
     import jax
 
     from bayesirt.bank.folder import read_bank

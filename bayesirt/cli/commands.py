@@ -75,7 +75,7 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Summarise results: whether they can be ranked, and whether averages would do."""
-    prepare_jax(1)
+    prepare_jax()
     from bayesirt.ranking.simple_averages import average_rule
     from bayesirt.report import terminal
 

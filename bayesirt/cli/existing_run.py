@@ -26,7 +26,7 @@ class Format(StrEnum):
 
 def compare(run: RunFolder, as_json: AsJson = False) -> None:
     """Compare the point estimate of a run with its posterior."""
-    prepare_jax(1)
+    prepare_jax()
     from bayesirt.ranking.run_folder import load_run
     from bayesirt.report import terminal
 
@@ -53,7 +53,7 @@ def review(
     as_json: AsJson = False,
 ) -> None:
     """List items that look mis-keyed, duplicated or uninformative, with the evidence."""
-    prepare_jax(1)
+    prepare_jax()
     from bayesirt.checks.fit.item_pairs import local_dependence
     from bayesirt.checks.item_review import review_items
     from bayesirt.data.whole_file import write_whole
@@ -79,14 +79,15 @@ def fit_check(
     as_json: AsJson = False,
 ) -> None:
     """Check whether one ability explains the responses of a run, and where it does not."""
-    prepare_jax(1)
-    from bayesirt.checks.fit.fit_check import check_fit
+    prepare_jax()
+    from bayesirt.checks.fit.fit_check import check_fit, fit_key
     from bayesirt.ranking.run_folder import load_run
     from bayesirt.report import terminal
     from bayesirt.report.json_rows import rows_for_json
 
     loaded = load_run(run)
-    fit = check_fit(loaded.posterior, key=loaded.fit_key(seed), progress=not as_json)
+    key = fit_key(loaded.record.settings.seed if seed is None else seed)
+    fit = check_fit(loaded.posterior, key=key, progress=not as_json)
     if as_json:
         tables = {"models": fit.summary, "items": fit.items, "subjects": fit.subjects}
         tables |= {"pairs": fit.pairs}
@@ -109,7 +110,7 @@ def separate(
     as_json: AsJson = False,
 ) -> None:
     """Show how certain differences are, and how many extra questions would settle them."""
-    prepare_jax(1)
+    prepare_jax()
     from dataclasses import asdict
 
     import pandas as pd
@@ -151,7 +152,7 @@ def export(
     out: Annotated[Path | None, unset(help="File to write; by default standard output.")] = None,
 ) -> None:
     """Export the ranking as Markdown, LaTeX or JSON."""
-    prepare_jax(1)
+    prepare_jax()
     from bayesirt.data.whole_file import write_whole
     from bayesirt.ranking.run_folder import load_run
     from bayesirt.report.export import ranking_as_json, ranking_as_latex, ranking_as_markdown
@@ -188,7 +189,7 @@ def keep(
     as_json: AsJson = False,
 ) -> None:
     """List the few questions that separate the models nearly as well as all of them."""
-    prepare_jax(1)
+    prepare_jax()
     from bayesirt.data.whole_file import write_whole
     from bayesirt.ranking.kept_items import keep_items
     from bayesirt.ranking.run_folder import csv_of, load_run
@@ -216,7 +217,7 @@ def plot(
     out: Annotated[Path | None, unset(help="SVG, PDF or PNG file; by default PICTURE.svg.")] = None,
 ) -> None:
     """Save a picture of a run's report to a file."""
-    prepare_jax(1)
+    prepare_jax()
     from bayesirt.ranking.run_folder import load_run
     from bayesirt.report.pictures import pictures_of, plot_run, title_of, write_picture
 
@@ -232,7 +233,7 @@ def plot(
 
 def cite(run: RunFolder) -> None:
     """Print a methods paragraph for a paper, with BibTeX."""
-    prepare_jax(1)
+    prepare_jax()
     from bayesirt.ranking.run_folder import load_run
     from bayesirt.report.citation import cite as cited
 

@@ -107,7 +107,7 @@ def gate(
 
     Exit code 0: it passes. 1: it regressed. 3: undecided. 2: bad input.
     """
-    prepare_jax(1)
+    prepare_jax()
     from bayesirt.ranking.gate import gate_all
     from bayesirt.ranking.gate_result import SURE
 

@@ -33,7 +33,7 @@ def horizon(
     as_json: AsJson = False,
 ) -> None:
     """Show how long a task each subject can complete, in human minutes."""
-    prepare_jax(1)
+    prepare_jax()
     from bayesirt.data.readers.subject_facts import dates_of_file, minutes_of_file
     from bayesirt.data.whole_file import write_whole
     from bayesirt.ranking.horizon import horizons

@@ -39,7 +39,7 @@ def next_item(
     as_json: AsJson = False,
 ) -> None:
     """Estimate a new subject's ability so far, and suggest which questions to ask next."""
-    prepare_jax(1)
+    prepare_jax()
     from bayesirt.bank.adaptive import check_stop_width, suggest_items
     from bayesirt.bank.folder import is_bank, read_bank
     from bayesirt.ranking.run_folder import load_run

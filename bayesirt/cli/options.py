@@ -2,7 +2,6 @@
 
 import inspect
 import json
-import sys
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from bayesirt.cli.standard_input import piped
-from bayesirt.jax_settings import add_flag, cache_folder, configure_jax, keep_compiled_code
+from bayesirt.jax_settings import cache_folder, configure_jax, keep_compiled_code
 
 
 def unset(*names: str, **told: Any) -> Any:
@@ -318,10 +317,10 @@ def print_json(value: Any, **how: Any) -> None:
     typer.echo(json.dumps(value, indent=2, **how))
 
 
-def prepare_jax(chains: int) -> None:
+def prepare_jax() -> None:
     """Configure JAX without importing it, as many commands never use it.
 
-    Sets 64-bit floats, one device per chain, and caches of programs and of all compiled code.
+    Sets 64-bit floats, and caches of programs and of all compiled code.
     """
     import os
 
@@ -329,5 +328,3 @@ def prepare_jax(chains: int) -> None:
     if folder := cache_folder():
         os.environ.setdefault("BAYESIRT_PROGRAMS", str(folder / "programs"))
         keep_compiled_code(least_seconds=0)
-    if "jax" not in sys.modules:
-        add_flag(f"--xla_force_host_platform_device_count={chains}")

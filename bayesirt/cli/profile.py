@@ -52,7 +52,7 @@ def profile(
     as_json: AsJson = False,
 ) -> None:
     """Show each subject's profile of abilities, and predict unanswered items."""
-    prepare_jax(chains)
+    prepare_jax()
     from bayesirt.data.readers import read_q_matrix
     from bayesirt.profiles.profile_folder import save_profiles
     from bayesirt.profiles.profile_run import ProfileSettings, profile_responses

@@ -103,7 +103,7 @@ def rank(
 ) -> None:
     """Rank subjects by ability, and write tables, draws and a report."""
     typed = SimpleNamespace(**locals())
-    prepare_jax(chains)
+    prepare_jax()
     path, talk = input_path(results, example), not (quiet or as_json)
     if model is Model.mirt or abilities is not None:
         return rank_by_several(typed, path, talk=talk)
@@ -113,7 +113,7 @@ def rank(
     responses = _read(path, reading, talk)
     if not per_component:
         settings = _explained(settings, responses, reading, earlier)
-    told = _told(path, reading, checkpoint, talk)
+    told = _told(typed, path, responses, reading, talk)
     runs = _runs(earlier, responses, settings, told, per_component, reading.topic_column)
     runs = _finished(runs, earlier, out, overwrite or update, check_fit, talk)
     return _print(runs, out, as_json, quiet)
@@ -181,16 +181,20 @@ def _read(path: Path, reading: "Reading", talk: bool) -> "Responses":
     return responses
 
 
-def _told(path: Path, reading: "Reading", checkpoint: Path | None, talk: bool) -> dict[str, Any]:
-    """Return the arguments of `rank_responses` for input and output."""
+def _told(
+    typed: SimpleNamespace, path: Path, responses: "Responses", reading: "Reading", talk: bool
+) -> dict[str, Any]:
+    """Return the arguments of `rank_responses` besides responses and settings."""
+    from bayesirt.ranking.record import facts_of
+
     if talk:
         say("computing a point estimate")
     return {
-        "source": path,
-        "reading": reading.given,
+        "data": facts_of(responses, path, reading.given),
+        "check_fit": typed.check_fit,
         "progress": talk,
         "announce": announce if talk else None,
-        "checkpoint": checkpoint,
+        "checkpoint": typed.checkpoint,
     }
 
 
@@ -232,14 +236,12 @@ def _updated(
 ) -> "Run":
     """Print what has changed, and continue from the earlier run if anything has."""
     from bayesirt.ranking.new_responses import changes_since
-    from bayesirt.ranking.record import sha256_of
     from bayesirt.ranking.run_update import samples_anew, update_run, with_other_changes
 
     was = earlier.record.settings
     settings = replace(settings, priors=was.priors, model=was.model)
     changes = changes_since(earlier.posterior, responses)
-    sha256 = sha256_of(arguments["source"])
-    changes = with_other_changes(changes, earlier, responses, settings, sha256)
+    changes = with_other_changes(changes, earlier, responses, settings, arguments["data"].sha256)
     if arguments["progress"]:
         typer.echo(changes.to_text(), err=True)
         if not changes and samples_anew(was, settings):
@@ -290,12 +292,13 @@ def _rank_groups(
         raise ResponseError("no group has two subjects and two items; nothing can be ranked")
     if left_out and arguments["progress"]:
         typer.echo(f"{left_out} groups are too small to rank and are left out", err=True)
-    checkpoint = arguments["checkpoint"]
+    checkpoint, data = arguments["checkpoint"], arguments["data"]
     runs = {
         name: rank_responses(
             group,
-            _explained_within(group, settings, arguments["reading"]),
-            **arguments | {"checkpoint": checkpoint and checkpoint / name},
+            _explained_within(group, settings, data.reading),
+            **arguments
+            | {"checkpoint": checkpoint and checkpoint / name, "data": data.of_part(group)},
         )
         for name, group in groups.items()
     }

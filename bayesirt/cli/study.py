@@ -79,7 +79,7 @@ def _command(title: str, processes: int = 2) -> Callable[[Callable[..., Begun]],
 
         def run(**given: Any) -> None:
             running = {name: given.pop(name) for name in shared}
-            prepare_jax(1)
+            prepare_jax()
             _do(begin(**given), title, **running)
 
         studies.command()(signed(run, begin, ordered))

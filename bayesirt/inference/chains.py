@@ -1,9 +1,15 @@
-"""Markov chains of any kernel, run in blocks so that they can be inspected, saved or stopped."""
+"""Markov chains of any kernel, run in blocks so that they can be inspected, saved or stopped.
 
-from collections.abc import Callable, Hashable
+On CPUs each chain has a thread, as XLA computes outside of Python's lock. On other devices, where
+few large operations are faster than many small ones, and on a mesh, chains are vectorised.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
 from itertools import count
 from math import ceil
+from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -14,9 +20,11 @@ from jax.sharding import Mesh
 
 from bayesirt.errors import ResponseError
 from bayesirt.inference.checkpoint import Checkpoint, Progressed, Samples
+from bayesirt.inference.key_bits import from_bits, to_bits
 from bayesirt.inference.row_shards import everywhere, put_everywhere, spans_processes
 from bayesirt.kept_programs import kept
 from bayesirt.progress import least_seconds
+from bayesirt.threads import with_own_precision
 
 BLOCK = 50
 """Kept draws, or warm-up steps, per block; the checkpoint is written after each block."""
@@ -97,7 +105,7 @@ def run_chains(
     forecast: Callable[[float], None] | None = None,
     mesh: Mesh | None = None,
 ) -> Chains:
-    """Run one chain from each start, in parallel if JAX has a device for each.
+    """Run one chain from each start.
 
     `forecast` is called first, with the seconds that one step of all chains takes.
     """
@@ -143,17 +151,42 @@ def _begun(
     kernel: Kernel, data: Any, starts: Any, key: Array, mesh: Mesh | None
 ) -> tuple[Progressed, Callable[..., Any]]:
     """Return the initial states of chains and a function that runs a block of steps."""
-    n_chains = len(jax.tree.leaves(starts)[0])
-    side_by_side = mesh is None and jax.local_device_count() >= n_chains > 1
-    first, block = _compiled(kernel, side_by_side, mesh)
-    keys, starts = put_everywhere((jax.random.split(key, n_chains), starts), mesh)
-    if side_by_side:
-        starts = jax.device_get(starts)  # splitting them on the host needs no compiled program
+    keys = jax.random.split(key, len(jax.tree.leaves(starts)[0]))
+    if in_threads(mesh):
+        # Split on the host, where no program has to be compiled for it.
+        bits, values = jax.device_get((to_bits(keys), starts))
+        states = [
+            _FIRST(kernel, from_bits(own, key), jax.tree.map(itemgetter(k), values), data)
+            for k, own in enumerate(bits)
+        ]
+        return Progressed(states, 0, []), partial(_blocks, kernel)
+    first, block = _vectorised(kernel, mesh)
+    keys, starts = put_everywhere((keys, starts), mesh)
     return Progressed(first(keys, starts, data), 0, []), block
 
 
+def in_threads(mesh: Mesh | None) -> bool:
+    """Return whether each chain has a thread."""
+    return mesh is None and jax.default_backend() == "cpu"
+
+
+def _blocks(
+    kernel: Kernel, states: Sequence[Any], data: Any, size: int, stride: int
+) -> tuple[list[Any], Samples]:
+    """Run a block of each chain in a thread."""
+
+    @with_own_precision
+    def one(state: Any) -> tuple[Any, dict[str, Array]]:
+        return jax.block_until_ready(_BLOCK(kernel, state, data, size, stride))
+
+    _BLOCK(kernel, states[0], data, 0, 1)  # compile it once, before all threads would
+    with ThreadPoolExecutor(len(states)) as pool:
+        states, collected = zip(*pool.map(one, states), strict=True)
+    return list(states), jax.tree.map(lambda *x: np.stack(x), *collected)
+
+
 def _first_of(collected: dict[str, Array], size: int) -> Samples:
-    return {k: np.array(x)[:, :size] for k, x in jax.device_get(collected).items()}
+    return {k: np.array(x[:, :size]) for k, x in jax.device_get(collected).items()}
 
 
 def _tell_speed(forecast: Callable[[float], None] | None, some: Callable[[], Any]) -> None:
@@ -184,15 +217,8 @@ def _loaded(checkpoint: Checkpoint, beginning: Progressed, mesh: Mesh | None) ->
 
 
 @lru_cache(maxsize=16)
-def _compiled(
-    kernel: Kernel, side_by_side: bool, mesh: Mesh | None
-) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return compiled functions for the first state and for a block of steps, for all chains."""
-    if side_by_side:
-        return (
-            jax.pmap(partial(_FIRST, kernel), in_axes=(0, 0, None)),
-            jax.pmap(partial(_BLOCK, kernel), in_axes=(0, None, None, None)),
-        )
+def _vectorised(kernel: Kernel, mesh: Mesh | None) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return compiled functions for the first states and for a block of steps of all chains."""
     compiled = partial(jax.jit, out_shardings=None if mesh is None else everywhere(mesh))
     return (
         compiled(jax.vmap(kernel.init, in_axes=(0, 0, None))),

@@ -20,7 +20,7 @@ Samples = dict[str, NDArray[Any]]
 class Progressed(NamedTuple):
     """Progress of chains."""
 
-    chain: Any  # shape (chain, ...). The kernel's state.
+    chain: Any  # The kernel's state of each chain, or one of shape (chain, ...).
     steps: int  # Steps taken so far.
     kept: list[Samples]  # shape (chain, draw, ...). The draws of each block.
 

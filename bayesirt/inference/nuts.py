@@ -12,7 +12,7 @@ from numpyro.infer.hmc import HMCState, hmc
 
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.registry import fit_point
-from bayesirt.inference.chains import Length, run_chains
+from bayesirt.inference.chains import Length, in_threads, run_chains
 from bayesirt.inference.options import RunOptions, watched
 from bayesirt.inference.row_shards import put_everywhere
 from bayesirt.inference.two_way import TwoWay
@@ -106,7 +106,7 @@ def sample_nuts(
     """Draw from a model's posterior with NUTS: a cross-check on small data.
 
     Chains start around the point estimate, overdispersed by its standard errors, in coordinates
-    scaled by its information. They run in parallel if JAX has a device for each, else vectorised.
+    scaled by its information.
     """
     model, options = model or TwoPL(), options or RunOptions()
     init = init or fit_point(responses, model=model)
@@ -116,7 +116,7 @@ def sample_nuts(
     with watched(responses, model, "nuts", init, key, options) as seen:
         if seen.announce is not None:
             draws = options.num_samples + _WARMUP_COST * options.num_warmup
-            seen.announce(_forecast(target, starts, draws))
+            seen.announce(_forecast(target, starts, draws, options.mesh))
         began = time.perf_counter()
         chains = run_chains(
             NutsKernel(options.num_warmup, options.target_accept),
@@ -163,8 +163,8 @@ def _to_draws(target: Target, flat: Array) -> dict[str, Array]:
     return jax.vmap(jax.vmap(target.to_draw))(flat)
 
 
-def _forecast(target: Target, starts: Array, draws: float) -> str:
+def _forecast(target: Target, starts: Array, draws: float, mesh: Mesh | None) -> str:
     gradient = jax.jit(jax.value_and_grad(lambda flat, target: target.potential(flat)))
     seconds = least_seconds(lambda: jax.block_until_ready(gradient(starts[0], target)))
-    rounds = rounds_of_chains(len(starts), jax.local_device_count())
+    rounds = rounds_of_chains(len(starts), in_threads=in_threads(mesh))
     return f"about {in_words(seconds * _STEPS_A_DRAW * draws * rounds)}"

@@ -74,8 +74,7 @@ def sample_blocked(
     """Draw from a model's posterior with blocked Newton-Metropolis.
 
     A sweep costs four evaluations of the data for any number of parameters. Nothing is tuned, so
-    warm-up only lets chains forget their start. They run in parallel if JAX has a device for each,
-    else vectorised.
+    warm-up only lets chains forget their start.
 
     Gamerman 1997; Qi & Minka 2002. Cells are evaluated in 32 bits; parameters, sums over blocks of
     rows and Metropolis ratios have JAX's default precision.

@@ -14,10 +14,12 @@ from bayesirt.ranking.settings import Settings
 from bayesirt.ranking.subject_ranking import Ranking
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     import pandas as pd
-    from jax import Array
 
     from bayesirt.checks.fit.fit_check import FitCheck
+    from bayesirt.checks.fit.held_out import HeldOut
     from bayesirt.checks.point_comparison import Comparison
     from bayesirt.checks.wrong_lengths import WrongLengths
     from bayesirt.ranking.ability_sources import AbilitySources
@@ -46,6 +48,8 @@ class Run:
         Whether one ability explains the responses, if that was checked.
     topics : TopicRankings or None
         A ranking by each topic of the items, if it was requested.
+    held_out : Future of HeldOut, optional
+        Predictions of held-out answers, made while chains run, for a check of fit.
     """
 
     point: PointEstimate
@@ -56,6 +60,7 @@ class Run:
     wrong: "WrongLengths | None" = None
     fit: "FitCheck | None" = None
     topics: "TopicRankings | None" = None
+    held_out: "Future[HeldOut] | None" = None
 
     def __repr__(self) -> str:
         return f"<Run: {self.ranking!r} from {self.record.data.source}>"
@@ -112,13 +117,6 @@ class Run:
 
         return repeated_runs(self.posterior)
 
-    def fit_key(self, seed: int | None = None) -> "Array":
-        """Return the key of a fit check, the same in `rank` and afterwards."""
-        import jax
-
-        seed = self.record.settings.seed if seed is None else seed
-        return jax.random.fold_in(jax.random.key(seed), 3)
-
     def without_changes(self) -> "Run":
         """Return the run without what had changed since the run before it."""
         diagnostics = {k: x for k, x in self.record.diagnostics.items() if k != "changes"}
@@ -129,13 +127,16 @@ class Run:
 
         If one ability does not explain the responses, the ranking is sorted by accuracy.
         """
-        from bayesirt.checks.fit.fit_check import check_fit
+        from bayesirt.checks.fit.fit_check import check_fit, check_others, fit_key
 
-        seconds = dict(self.record.seconds)
+        seconds, key = dict(self.record.seconds), fit_key(self.record.settings.seed)
         fit = None
         try:
             with timed(seconds, "check of fit"):
-                fit = check_fit(self.posterior, key=self.fit_key(), progress=progress)
+                if self.held_out is None:
+                    fit = check_fit(self.posterior, key=key, progress=progress)
+                else:
+                    fit = check_others(self.posterior, self.held_out.result(), key=key)
             text = fit.to_text()
         except ResponseError as error:
             text = f"The fit was not checked: {error}."

@@ -11,6 +11,7 @@ from bayesirt.data.responses import Responses
 from bayesirt.data.topics import items_by_topic
 from bayesirt.ranking.by_topic import with_topics
 from bayesirt.ranking.finished_run import Run
+from bayesirt.ranking.record import facts_of
 from bayesirt.ranking.run import rank_responses
 from bayesirt.ranking.settings import Settings
 
@@ -78,7 +79,8 @@ def rank(
     if column:
         items_by_topic(responses, column)  # refuses unsuitable columns before the work
     settings = settings.explained(responses, spec.facet, spec.factors)
-    run = rank_responses(responses, settings, source=source, reading=spec.given, progress=progress)
+    data = facts_of(responses, source, spec.given)
+    run = rank_responses(responses, settings, data=data, check_fit=check_fit, progress=progress)
     if column:
         run = with_topics(run, responses, column)
     return run.with_fit(progress=progress) if check_fit and run.posterior.complete else run

@@ -7,7 +7,7 @@ import platform
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -33,6 +33,11 @@ class DataFacts:
     responses: int
     # How it was read: the options that were given, by name.
     reading: dict[str, Any] = field(default_factory=dict)
+
+    def of_part(self, responses: Responses) -> "DataFacts":
+        """Return the facts of a part of these data."""
+        n, m = responses.n_subjects, responses.n_items
+        return replace(self, subjects=n, items=m, responses=responses.n_observed)
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,7 @@ def _listed(reading: Mapping[str, Any]) -> str:
 
 
 def facts_of(
-    responses: Responses, source: Path | None, reading: Mapping[str, Any] | None = None
+    responses: Responses, source: Path | None = None, reading: Mapping[str, Any] | None = None
 ) -> DataFacts:
     """Return what was read, from which file, and how."""
     return DataFacts(

@@ -10,6 +10,7 @@ import jax
 from jax import Array
 
 from bayesirt.checks.cut_loss import cut_loss
+from bayesirt.checks.fit.fit_check import fit_key, predict_meanwhile
 from bayesirt.checks.predictive_gain import MOST_DRAWS, compare_models
 from bayesirt.checks.wrong_lengths import WrongLengths, compare_wrong_lengths
 from bayesirt.data.connections import refuse_disconnected
@@ -29,7 +30,7 @@ from bayesirt.ranking.kept_ranking import ranked
 from bayesirt.ranking.length_gain import LengthGain, length_gain
 from bayesirt.ranking.linking import check_anchors
 from bayesirt.ranking.model_choice import heeding_runs, rank_moves, settled
-from bayesirt.ranking.record import Record, diagnostics_of, facts_of, timed, versions
+from bayesirt.ranking.record import DataFacts, Record, diagnostics_of, facts_of, timed, versions
 from bayesirt.ranking.settings import Settings
 
 
@@ -37,22 +38,24 @@ def rank_responses(
     responses: Responses,
     settings: Settings | None = None,
     *,
-    source: Path | None = None,
-    reading: Mapping[str, Any] | None = None,
+    data: DataFacts | None = None,
     start: Posterior | None = None,
+    check_fit: bool = False,
     progress: bool = False,
     announce: Callable[[str], None] | None = None,
     checkpoint: Path | None = None,
 ) -> Run:
     """Fit the model and rank the subjects.
 
-    `source` is the file that the responses were read from, `reading` the options of reading it.
+    `data` says where the responses are from; by default, from memory.
     `start` is a posterior of the same model of an earlier state of these responses: chains start
-    there, except for NUTS, which starts better from the point estimate. `announce` is called before
+    there, except for NUTS, which starts better from the point estimate. With `check_fit`, the part
+    of a check of fit that needs no draws is made while chains run. `announce` is called before
     sampling with an estimate of how long it will take. `checkpoint` is a folder in which unfinished
     chains are saved and from which they are resumed.
     """
-    refuse_disconnected(responses, (reading or {}).get("facet", ()))
+    data = data or facts_of(responses)
+    refuse_disconnected(responses, data.reading.get("facet", ()))
     choice = settings or Settings()
     settings = settled(choice, responses)
     check_anchors(dict(settings.scale), responses.subjects)
@@ -61,6 +64,7 @@ def rank_responses(
     options = replace(settings.run_options, budget=settings.budget, **extras)
     plan = partial(plan_engine, settings.engine, responses, options=options)
     method, _ = plan(model=settings.response_model)
+    held_out = predict_meanwhile(responses, fit_key(settings.seed)) if check_fit else None
     seconds: dict[str, float] = {}
     with timed(seconds, "point estimate"), fits_shown(progress):
         point = fit_point(responses, settings.point, model=settings.response_model, key=key)
@@ -69,7 +73,6 @@ def rank_responses(
         method, _ = plan(model=settings.response_model)
     # NUTS places items relative to what their own answers say, which a posterior mean does not.
     init = point if start is None or method == "nuts" else start_from(start, point)
-    data = facts_of(responses, source, reading)
     with timed(seconds, "posterior"):
         posterior, settings, of_slopes = drawn(
             responses, init, settings, options, {"input_sha256": data.sha256}
@@ -87,7 +90,7 @@ def rank_responses(
     notes = {"scale": note, "slopes": of_slopes, "runs": of_runs, "cut": cut and cut.to_text()}
     diagnostics |= {name: text for name, text in notes.items() if text}
     record = Record(settings, data, versions(), seconds, diagnostics)
-    return Run(point, posterior, ranking, record, *lengths)
+    return Run(point, posterior, ranking, record, *lengths, held_out=held_out)
 
 
 def drawn(

@@ -5,6 +5,7 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 
 from bayesirt import (
@@ -19,6 +20,7 @@ from bayesirt import (
 )
 from bayesirt.checks.cut_loss import cut_loss
 from bayesirt.checks.fit.cell_residuals import Counts, Draw, residuals
+from bayesirt.checks.fit.fit_check import predict_meanwhile
 from bayesirt.checks.item_table import item_table
 from bayesirt.data.scales import PARTS
 from bayesirt.errors import ResponseError
@@ -172,8 +174,10 @@ def test_levels_are_reached_as_often_as_expected(kind):
 
 @pytest.mark.slow
 def test_a_check_of_fit_takes_grades():
-    posterior, _ = true_draws("graded")
+    posterior, responses = true_draws("graded")
     fit = check_fit(posterior, key=jax.random.key(0))
+    meanwhile = predict_meanwhile(responses, jax.random.key(0)).result()
+    pd.testing.assert_frame_equal(meanwhile.summary, fit.held_out.summary)
     assert fit.score == "mean grade"
     assert len(fit.categories) == 5 * J
     assert fit.items["misfits"].mean() < 0.2

@@ -9,7 +9,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "bayesirt"
 ROOMS = (
-    ("errors", "jax_settings", "kept_programs", "names", "progress", "random_keys"),
+    ("errors", "jax_settings", "kept_programs", "names", "progress", "random_keys", "threads"),
     ("data",),
     ("likelihood",),
     ("models",),

@@ -34,10 +34,10 @@ class Drift:
         return {"x": state[1], "count": state[2]}
 
 
-def run(progress=None, checkpoint=None, **length):
-    watch = Watch(progress, checkpoint)
+def run(progress=None, checkpoint=None, mesh=None, **length):
+    watch, key = Watch(progress, checkpoint), jax.random.key(3)
     length = Length(**{"num_warmup": WARMUP, "num_samples": DRAWS} | length)
-    return run_chains(Drift(), DATA, STARTS, key=jax.random.key(3), length=length, watch=watch)
+    return run_chains(Drift(), DATA, STARTS, key=key, length=length, watch=watch, mesh=mesh)
 
 
 class KilledError(Exception):
@@ -122,12 +122,19 @@ def test_chains_end_with_half_of_the_draws_or_a_few_more_if_these_are_enough(ask
     np.testing.assert_array_equal(chains.samples["x"], short.samples["x"])
 
 
-def test_chains_do_not_depend_on_where_they_run(monkeypatch):
-    side_by_side = run()
-    monkeypatch.setattr(jax, "local_device_count", lambda: 1)
-    vectorised = run()
-    for name, values in side_by_side.samples.items():
+def test_chains_do_not_depend_on_how_they_run():
+    in_threads = run()
+    vectorised = run(mesh=jax.make_mesh((1,), ("rows",)))
+    for name, values in in_threads.samples.items():
         np.testing.assert_allclose(vectorised.samples[name], values, rtol=1e-12)
+
+
+def test_threads_have_the_precision_of_their_caller():
+    with jax.enable_x64(False):
+        draws = run_chains(
+            Drift(), 0.5, np.zeros((2, 2), np.float32), key=jax.random.key(3), length=Length(3, 5)
+        )
+    assert draws.samples["x"].dtype == np.float32
 
 
 def test_other_data_of_the_same_shape_need_no_compilation():

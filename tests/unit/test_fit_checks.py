@@ -17,7 +17,7 @@ from bayesirt.checks.fit import item_pairs, wide
 from bayesirt.checks.fit.calibration import check_calibration
 from bayesirt.checks.fit.cell_residuals import Counts, Draw, residuals
 from bayesirt.checks.fit.direction import Direction
-from bayesirt.checks.fit.fit_check import FitCheck
+from bayesirt.checks.fit.fit_check import FitCheck, fit_key, predict_meanwhile
 from bayesirt.checks.fit.held_out import HeldOut, clustered_error, predict_held_out
 from bayesirt.checks.fit.item_pairs import LocalDependence
 from bayesirt.checks.fit.items import item_fit
@@ -402,7 +402,7 @@ def test_a_run_that_was_saved_is_checked_as_it_was_before(small_run, tmp_path, m
         raise ResponseError("seen")
 
     monkeypatch.setattr("bayesirt.checks.fit.fit_check.check_fit", looked)
-    monkeypatch.setattr("bayesirt.cli.existing_run.prepare_jax", lambda _: None)
+    monkeypatch.setattr("bayesirt.cli.existing_run.prepare_jax", lambda: None)
     small_run.with_fit()
     save_run(small_run, tmp_path, "")
     for seed in (None, small_run.record.settings.seed):
@@ -433,6 +433,16 @@ def test_a_wide_table_is_checked_in_part(monkeypatch):
     assert of["subjects"] == 40
     few = wide.few_draws(POSTERIOR)
     np.testing.assert_array_equal(few.theta, POSTERIOR.theta[1::2])
+
+
+def test_what_was_predicted_meanwhile_is_what_a_check_predicts(small, small_run):
+    key = fit_key(small_run.record.settings.seed)
+    meanwhile = predict_meanwhile(small, key)
+    fit = replace(small_run, held_out=meanwhile).with_fit().fit
+    assert fit.held_out is meanwhile.result()
+    again = check_fit(small_run.posterior, key=key)
+    assert fit.to_text() == again.to_text()
+    pd.testing.assert_frame_equal(fit.summary, again.summary)
 
 
 def test_an_interrupted_check_loses_nothing(small_run, monkeypatch):

@@ -114,11 +114,3 @@ def test_what_cannot_be_kept_is_compiled(folder, what):
         warnings.simplefilter("error")
         assert float(jnp.sum(kept(applied, constants=1)(function, x))) in (1.5, 3.0)
     assert not folder.exists()
-
-
-def test_programs_of_chains_side_by_side_are_kept():
-    pair = Pair(jnp.arange(6.0).reshape(2, 3), jnp.arange(4).reshape(2, 2))
-    more = {"key": jax.random.split(jax.random.key(1))}
-    first, again = (jax.pmap(partial(another_process(), 2.0))(pair, more)[1]["x"] for _ in range(2))
-    assert traced == []
-    np.testing.assert_array_equal(first, again)

@@ -29,10 +29,12 @@ def test_first_call_which_may_compile_is_not_timed():
     assert len(calls) == 4
 
 
-@pytest.mark.parametrize(("chains", "devices", "rounds"), [(4, 4, 2), (4, 1, 4), (1, 1, 1)])
-def test_chains_side_by_side_take_a_round_for_each_core(chains, devices, rounds, monkeypatch):
+@pytest.mark.parametrize(
+    ("chains", "threads", "rounds"), [(4, True, 2), (4, False, 4), (1, True, 1)]
+)
+def test_chains_in_threads_take_a_round_for_each_core(chains, threads, rounds, monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    assert rounds_of_chains(chains, devices) == rounds
+    assert rounds_of_chains(chains, in_threads=threads) == rounds
 
 
 def test_a_bar_within_a_bar_is_silent(monkeypatch):

@@ -1,10 +1,12 @@
 """All fit checks together, with their conclusion in words."""
 
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 import jax
 import numpy as np
 import pandas as pd
+from jax import Array
 
 from bayesirt.checks.fit.calibration import Calibration, check_calibration
 from bayesirt.checks.fit.categories import categories_in_words, category_fit
@@ -20,6 +22,7 @@ from bayesirt.data.responses import Responses
 from bayesirt.data.scales import Scale, score_name
 from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.random_keys import Key, as_key
+from bayesirt.threads import in_background
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,10 +120,13 @@ class FitCheck:
         return f"{' and '.join(parts)}."
 
 
-def _right_and_wrong(posterior: Posterior) -> Responses:
+def _right_and_wrong(known: Posterior | Responses) -> Responses:
     """Return binary answers; other kinds are cut where an item's answers are halved most evenly."""
-    successes, trials = (np.asarray(x) for x in (posterior.successes, posterior.trials))
-    if posterior.answers is not None:
+    if isinstance(known, Posterior):
+        scale, (successes, trials) = known.answers, (known.successes, known.trials)
+    else:
+        scale, (successes, trials) = known.scale, known.cells.matrices()
+    if scale is not None:
         score = np.where(trials > 0, successes, np.nan)
         middle = np.nanmedian(score, axis=0)
         above, from_it = (x.astype(float) for x in (score > middle, score >= middle))
@@ -131,9 +137,24 @@ def _right_and_wrong(posterior: Posterior) -> Responses:
     return Responses.from_arrays(
         successes,
         trials,
-        subjects=posterior.subjects,
-        items=posterior.items,
+        subjects=known.subjects,
+        items=known.items,
     )
+
+
+def fit_key(seed: int) -> Array:
+    """Return the key of the check of fit of a run with this seed."""
+    return jax.random.fold_in(jax.random.key(seed), 3)
+
+
+def predict_meanwhile(responses: Responses, key: Array) -> Future[HeldOut]:
+    """Begin with the part of a check of fit that needs no draws, in another thread."""
+    return in_background(lambda: _predicted(responses, key))
+
+
+def _predicted(known: Posterior | Responses, key: Array, *, progress: bool = False) -> HeldOut:
+    _, of_folds, _ = jax.random.split(key, 3)
+    return predict_held_out(_right_and_wrong(known), key=of_folds, progress=progress)
 
 
 def check_fit(
@@ -190,9 +211,15 @@ def check_fit(
     """
     key = as_key(key)
     refuse_other_models(posterior)
-    responses = _right_and_wrong(posterior)
-    of_totals, of_folds, of_bands = jax.random.split(key, 3)
-    held_out = predict_held_out(responses, key=of_folds, progress=progress)
+    return check_others(posterior, _predicted(posterior, key, progress=progress), key=key, q=q)
+
+
+def check_others(
+    posterior: Posterior, held_out: HeldOut, *, key: Array, q: float = 0.1
+) -> FitCheck:
+    """Check everything but held-out answers, whose predictions are given."""
+    refuse_other_models(posterior)
+    of_totals, _, of_bands = jax.random.split(key, 3)
     answers = held_out.predicted, held_out.successes, held_out.trials
     part, of_items, of_subjects = "", posterior, posterior
     if is_wide(posterior):

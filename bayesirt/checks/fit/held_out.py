@@ -22,6 +22,7 @@ from bayesirt.likelihood.few_shapes import filled_up
 from bayesirt.likelihood.host_arrays import host
 from bayesirt.progress import progress_bar
 from bayesirt.random_keys import host_random
+from bayesirt.threads import stop_at_exit
 
 MODELS = ("items alone", "Rasch", "2PL", "2 abilities")
 _BASE = MODELS.index("2PL")
@@ -164,6 +165,7 @@ def predict_held_out(responses: Responses, *, key: Array, progress: bool = False
         for kept, held in folds:
             scores[0] += _alone(kept, held)
             for row, fit in enumerate(_FITS, 1):
+                stop_at_exit()
                 fitted = fit(kept, tolerance=_TOLERANCE, max_iterations=_MAX_ITERATIONS)
                 scores[row] += np.asarray(_CELL_LOG_SCORES(held, *fitted), np.float32)
                 if row == _BASE:

@@ -1,0 +1,48 @@
+"""Work in other threads: XLA and NumPy compute outside of Python's lock."""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import wraps
+from threading import Thread, main_thread
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+
+Result = TypeVar("Result")
+
+
+def with_own_precision(function: Callable[..., Result]) -> Callable[..., Result]:
+    """Return the function with the precision set at this moment, as each thread has its own."""
+    x64 = jnp.result_type(float) == jnp.float64
+
+    @wraps(function)
+    def call(*arguments: Any) -> Result:
+        with jax.enable_x64(x64):
+            return function(*arguments)
+
+    return call
+
+
+def in_background(function: Callable[[], Result]) -> Future[Result]:
+    """Call a function in another thread.
+
+    Python waits for it before it exits, so a long function calls `stop_at_exit` now and then.
+    """
+    future: Future[Result] = Future()
+    own = with_own_precision(function)
+
+    def run() -> None:
+        try:
+            future.set_result(own())
+        except BaseException as error:
+            future.set_exception(error)
+
+    Thread(target=run).start()
+    return future
+
+
+def stop_at_exit() -> None:
+    """Raise SystemExit if Python is exiting and waits for this thread."""
+    if not main_thread().is_alive():
+        raise SystemExit
