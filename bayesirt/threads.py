@@ -1,8 +1,7 @@
 """Work in other threads: XLA and NumPy compute outside of Python's lock."""
 
-from collections.abc import Callable
-from concurrent.futures import Future
-from functools import wraps
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Thread, main_thread
 from typing import Any, TypeVar
 
@@ -12,16 +11,10 @@ import jax.numpy as jnp
 Result = TypeVar("Result")
 
 
-def with_own_precision(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Return the function with the precision set at this moment, as each thread has its own."""
-    x64 = jnp.result_type(float) == jnp.float64
-
-    @wraps(function)
-    def call(*arguments: Any) -> Result:
-        with jax.enable_x64(x64):
-            return function(*arguments)
-
-    return call
+def at_once(calls: Sequence[Callable[[], Any]]) -> list[Any]:
+    """Return the results of calls that run at the same time."""
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return [future.result() for future in [pool.submit(_as_precise(call)) for call in calls]]
 
 
 def in_background(function: Callable[[], Result]) -> Future[Result]:
@@ -30,11 +23,11 @@ def in_background(function: Callable[[], Result]) -> Future[Result]:
     Python waits for it before it exits, so a long function calls `stop_at_exit` now and then.
     """
     future: Future[Result] = Future()
-    own = with_own_precision(function)
+    call = _as_precise(function)
 
     def run() -> None:
         try:
-            future.set_result(own())
+            future.set_result(call())
         except BaseException as error:
             future.set_exception(error)
 
@@ -46,3 +39,14 @@ def stop_at_exit() -> None:
     """Raise SystemExit if Python is exiting and waits for this thread."""
     if not main_thread().is_alive():
         raise SystemExit
+
+
+def _as_precise(function: Callable[[], Result]) -> Callable[[], Result]:
+    """Return the function with the precision set at this moment, as each thread has its own."""
+    x64 = jnp.result_type(float) == jnp.float64
+
+    def call() -> Result:
+        with jax.enable_x64(x64):
+            return function()
+
+    return call

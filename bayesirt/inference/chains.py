@@ -5,7 +5,6 @@ few large operations are faster than many small ones, and on a mesh, chains are 
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
 from itertools import count
 from math import ceil
@@ -24,7 +23,7 @@ from bayesirt.inference.key_bits import from_bits, to_bits
 from bayesirt.inference.row_shards import everywhere, put_everywhere, spans_processes
 from bayesirt.kept_programs import kept
 from bayesirt.progress import least_seconds
-from bayesirt.threads import with_own_precision
+from bayesirt.threads import at_once
 
 BLOCK = 50
 """Kept draws, or warm-up steps, per block; the checkpoint is written after each block."""
@@ -175,13 +174,11 @@ def _blocks(
 ) -> tuple[list[Any], Samples]:
     """Run a block of each chain in a thread."""
 
-    @with_own_precision
     def one(state: Any) -> tuple[Any, dict[str, Array]]:
         return jax.block_until_ready(_BLOCK(kernel, state, data, size, stride))
 
     _BLOCK(kernel, states[0], data, 0, 1)  # compile it once, before all threads would
-    with ThreadPoolExecutor(len(states)) as pool:
-        states, collected = zip(*pool.map(one, states), strict=True)
+    states, collected = zip(*at_once([partial(one, state) for state in states]), strict=True)
     return list(states), jax.tree.map(lambda *x: np.stack(x), *collected)
 
 

@@ -53,6 +53,8 @@ class TwoWay(ABC):
     # Covariates of the difficulty of items, and of the ability of subjects.
     design: Design = Design()  # noqa: RUF009
     skills: Design = Design()  # noqa: RUF009
+    # Whether items have so many answers that they hardly depend on their population.
+    many_answers: bool = False
 
     short_steps: ClassVar[bool] = False
     """Whether each item takes a short step with probability ¼."""

@@ -14,6 +14,8 @@ from bayesirt.inference.q_mirt_moves import ByQMatrix
 from bayesirt.inference.two_way import TwoWay
 from bayesirt.models import Continuous, Graded, LaRT, Mirt, Normal, QMirt, ResponseModel
 
+_MANY_ANSWERS = 400
+"""Answers per item from which hyperparameters mix well without moving the items along."""
 _OWN: dict[type[ResponseModel], type[TwoWay]] = {
     Continuous: OfScores,
     Graded: ByThresholds,
@@ -39,4 +41,6 @@ def way_of(model: ResponseModel, responses: Responses | None = None) -> TwoWay:
         way_type = explained(way_type)
     if clusters is not None:
         way_type = with_clusters(way_type)
-    return way_type(model, () if clusters is None else clusters.codes, design, skills)
+    codes = () if clusters is None else clusters.codes
+    many_answers = responses.n_observed >= _MANY_ANSWERS * responses.n_items
+    return way_type(model, codes, design, skills, many_answers)

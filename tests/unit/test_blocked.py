@@ -32,9 +32,10 @@ from bayesirt.inference.one_ability import OneAbility
 from bayesirt.inference.random_numbers import RandomNumbers
 from bayesirt.inference.subject_moves import Normals, move_subjects
 from bayesirt.inference.sweeps import sample_blocked
+from bayesirt.inference.ways import way_of
 from bayesirt.likelihood.cell_sums import layout_of
 from bayesirt.likelihood.families import FAMILIES, LOGIT
-from bayesirt.models import TwoPL
+from bayesirt.models import ThreePL, TwoPL
 
 N, J = 5, 4
 
@@ -339,3 +340,22 @@ def test_posterior_holds_what_the_model_names(priors):
     assert (a < 0).any() == (priors.slopes == "free")
     np.testing.assert_array_equal(sample(key=jax.random.key(1))["theta"], posterior["theta"])
     assert not np.array_equal(sample(key=jax.random.key(2))["theta"], posterior["theta"])
+
+
+@pytest.mark.parametrize(
+    ("model", "n_subjects", "missing", "interweaves"),
+    [
+        (TwoPL(), 399, 0, True),
+        (TwoPL(), 400, 0, False),
+        (TwoPL(), 400, 5, True),
+        (TwoPL(Priors(kind="fixed")), 5, 0, False),
+        (ThreePL(), 400, 0, True),
+    ],
+)
+def test_hyperparameters_move_with_items_that_have_few_answers(
+    model, n_subjects, missing, interweaves
+):
+    trials = np.ones((n_subjects, J), np.int8)
+    trials[:missing, 0] = 0
+    responses = Responses.from_arrays(np.zeros_like(trials), trials)
+    assert way_of(model, responses).interweaves == interweaves

@@ -2,6 +2,7 @@
 
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import numpy as np
@@ -22,7 +23,7 @@ from bayesirt.data.responses import Responses
 from bayesirt.data.scales import Scale, score_name
 from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.random_keys import Key, as_key
-from bayesirt.threads import in_background
+from bayesirt.threads import at_once, in_background
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -231,11 +232,19 @@ def check_others(
             f"and held-out answers of {held_out.n_subjects:,} subjects to {held_out.n_items:,} "
             f"items were predicted."
         )
+    items, subjects, dependence, totals = at_once(
+        [
+            partial(item_fit, of_items, q=q),
+            partial(person_fit, of_subjects, q=q),
+            partial(local_dependence, of_items, q=q),
+            partial(check_totals, of_items, key=of_totals),
+        ]
+    )
     return FitCheck(
-        item_fit(of_items, q=q),
-        person_fit(of_subjects, q=q),
-        local_dependence(of_items, q=q),
-        check_totals(of_items, key=of_totals),
+        items,
+        subjects,
+        dependence,
+        totals,
         held_out,
         check_calibration(*answers, key=of_bands),
         check_direction(posterior),
