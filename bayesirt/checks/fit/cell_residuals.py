@@ -99,11 +99,13 @@ def counts_of(posterior: Posterior) -> Counts:
 
 
 def thinned(posterior: Posterior, most: float) -> Draw:
-    """Return draws, evenly thinned."""
-    every = max(1, int(-(-len(posterior.theta) // max(most, 1))))
+    """Return draws, evenly thinned to as many as asked for, so that compiled code can be reused."""
+    n = len(posterior.theta)
+    n_kept = int(np.clip(most, 1, n))
+    places = (2 * np.arange(n_kept) + 1) * n // (2 * n_kept)
     dtype: Any = np.float32 if posterior.trials.size > _LARGE else None
     theta, a, d, *further = (
-        host(posterior.draws(name)[every // 2 :: every], dtype) for name in posterior.parameters
+        host(posterior.draws(name)[places], dtype) for name in posterior.parameters
     )
     return Draw(theta, a, d, tuple(further))
 
