@@ -125,6 +125,8 @@ def _right_and_wrong(known: Posterior | Responses) -> Responses:
     """Return binary answers; other kinds are cut where an item's answers are halved most evenly."""
     if isinstance(known, Posterior):
         scale, (successes, trials) = known.answers, (known.successes, known.trials)
+    elif known.scale is None:
+        return known
     else:
         scale, (successes, trials) = known.scale, known.cells.matrices()
     if scale is not None:
