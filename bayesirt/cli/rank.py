@@ -113,8 +113,8 @@ def rank(
     responses = _read(path, reading, talk)
     if not per_component:
         settings = _explained(settings, responses, reading, earlier)
-    told = _told(typed, path, responses, reading, talk)
-    runs = _runs(earlier, responses, settings, told, per_component, reading.topic_column)
+    arguments = _arguments(typed, path, responses, reading, talk)
+    runs = _runs(earlier, responses, settings, arguments, per_component, reading.topic_column)
     runs = _finished(runs, earlier, out, overwrite or update, check_fit, talk)
     return _print(runs, out, as_json, quiet)
 
@@ -181,7 +181,7 @@ def _read(path: Path, reading: "Reading", talk: bool) -> "Responses":
     return responses
 
 
-def _told(
+def _arguments(
     typed: SimpleNamespace, path: Path, responses: "Responses", reading: "Reading", talk: bool
 ) -> dict[str, Any]:
     """Return the arguments of `rank_responses` besides responses and settings."""

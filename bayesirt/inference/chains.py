@@ -179,7 +179,7 @@ def _blocks(
 
     _BLOCK(kernel, states[0], data, 0, 1)  # compile it once, before all threads would
     states, collected = zip(*at_once([partial(one, state) for state in states]), strict=True)
-    return list(states), jax.tree.map(lambda *x: np.stack(x), *collected)
+    return list(states), {name: np.stack([x[name] for x in collected]) for name in collected[0]}
 
 
 def _first_of(collected: dict[str, Array], size: int) -> Samples:

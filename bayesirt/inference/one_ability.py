@@ -32,8 +32,8 @@ class OneAbility(TwoWay):
     def interweaves(self) -> bool:
         """As for any model, unless many answers determine all parameters of items.
 
-        At 400 x 200, effective sample sizes then hardly change, and a sweep costs three evaluations
-        of the data instead of four.
+        At 400 x 200, the effective draws of σ_a are then a sixth fewer and others hardly change,
+        and a sweep costs three evaluations of the data instead of four.
         """
         return super().interweaves and not (self.many_answers and not self.model.family.further)
 

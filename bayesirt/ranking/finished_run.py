@@ -127,7 +127,7 @@ class Run:
 
         If one ability does not explain the responses, the ranking is sorted by accuracy.
         """
-        from bayesirt.checks.fit.fit_check import check_fit, check_others, fit_key
+        from bayesirt.checks.fit.fit_check import check_draws, check_fit, fit_key
 
         seconds, key = dict(self.record.seconds), fit_key(self.record.settings.seed)
         fit = None
@@ -136,7 +136,7 @@ class Run:
                 if self.held_out is None:
                     fit = check_fit(self.posterior, key=key, progress=progress)
                 else:
-                    fit = check_others(self.posterior, self.held_out.result(), key=key)
+                    fit = check_draws(self.posterior, self.held_out.result(), key=key)
             text = fit.to_text()
         except ResponseError as error:
             text = f"The fit was not checked: {error}."

@@ -214,13 +214,11 @@ def check_fit(
     """
     key = as_key(key)
     refuse_other_models(posterior)
-    return check_others(posterior, _predicted(posterior, key, progress=progress), key=key, q=q)
+    return check_draws(posterior, _predicted(posterior, key, progress=progress), key=key, q=q)
 
 
-def check_others(
-    posterior: Posterior, held_out: HeldOut, *, key: Array, q: float = 0.1
-) -> FitCheck:
-    """Check everything but held-out answers, whose predictions are given."""
+def check_draws(posterior: Posterior, held_out: HeldOut, *, key: Array, q: float = 0.1) -> FitCheck:
+    """Check what needs draws, given the predictions of held-out answers."""
     refuse_other_models(posterior)
     of_totals, _, of_bands = jax.random.split(key, 3)
     answers = held_out.predicted, held_out.successes, held_out.trials
