@@ -5,9 +5,10 @@ These implementations are optimised for speed and stable in both tails; `bayesir
 the same models for readability, and oracle tests compare the two.
 """
 
+import math
+
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.scipy.special import log_ndtr, ndtr
 
 from bayesirt.likelihood.beta_binomial import BETA_BINOMIAL
@@ -16,22 +17,24 @@ from bayesirt.likelihood.graded import GRADED, graded_family
 from bayesirt.likelihood.normal import NORMAL
 from bayesirt.likelihood.ordered_beta import ORDERED_BETA
 
-_LOG_ROOT_2_PI = 0.5 * np.log(2 * np.pi)
+_LOG_ROOT_2_PI = 0.5 * math.log(2 * math.pi)
 
 
 def logit_terms(eta: Each, successes: Counts, trials: Counts) -> CellTerms:
     r"""Return the terms of binomial responses with p = sigmoid(η).
 
     ℓ = y η - n softplus(η), s = y - n p, w = n p (1 - p), all from one exponential of -\|η\|, so
-    that nothing overflows and no precision is lost in either tail.
+    that nothing overflows and neither tail of s and w loses precision. ℓ is precise in absolute
+    terms, which is all that sums need: log(1 + x) is faster than log1p.
     """
     decay = jnp.exp(-jnp.abs(eta))
-    smaller = trials * (decay / (1 + decay))
+    larger = 1 / (1 + decay)  # The probability of the likelier answer.
+    smaller = trials * (decay * larger)
     ahead = successes - jnp.where(eta >= 0, trials, 0)
     return CellTerms(
-        ahead * eta - trials * jnp.log1p(decay),
+        ahead * eta - trials * jnp.log(1 + decay),
         ahead + jnp.where(eta >= 0, smaller, -smaller),
-        smaller / (1 + decay),
+        smaller * larger,
     )
 
 

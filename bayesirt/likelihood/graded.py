@@ -140,8 +140,9 @@ def graded_predictor_terms(
     up, down = jnp.where(reached, u.rest, 0), jnp.where(missed, v.rest, 0)
     of_up, of_down = up * u.share, down * v.share
     value = jnp.where(reached, u.log_share, 0) + jnp.where(missed, v.log_share, 0)
-    moves_up, moves_down = [jnp.ones(())], [jnp.ones(())]  # ∂u and ∂v for each predictor.
-    scores, curvatures = [up - down], [jnp.zeros(())]
+    one, zero = jnp.ones((), eta.dtype), jnp.zeros((), eta.dtype)
+    moves_up, moves_down = [one], [one]  # ∂u and ∂v for each predictor.
+    scores, curvatures = [up - down], [zero]
     middle = middle_of(len(o))
     for m, gap in enumerate(gaps, 1):
         grows, between = jnp.expm1(gap), seen & (y == m)

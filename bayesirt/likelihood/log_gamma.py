@@ -1,12 +1,12 @@
 """The logarithm of the gamma function with its first two derivatives."""
 
+import math
 from typing import NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
-_HALF_LOG_2_PI = 0.5 * np.log(2 * np.pi)
+_HALF_LOG_2_PI = 0.5 * math.log(2 * math.pi)
 
 
 class LogGamma(NamedTuple):

@@ -8,9 +8,10 @@ Scores are in ten-thousandths ("parts"); the parts next to the ends have the pro
 scores between the ends that are closest to them.
 """
 
+import math
+
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array
 
 from bayesirt.data.scales import HUNDREDTH, PARTS
@@ -30,7 +31,7 @@ from bayesirt.likelihood.graded import (
 )
 from bayesirt.likelihood.log_gamma import LogGamma, log_gamma
 
-_LOG_EDGE = np.log(1.5 / PARTS)
+_LOG_EDGE = math.log(1.5 / PARTS)
 _MOST_INFORMATION = 4.0
 """Roughly a typical φ times the information of a logistic curve at its midpoint."""
 
@@ -92,7 +93,7 @@ def recorded_score(
     """Return the log probability of a score recorded in hundredths; the ends have their mass."""
     value = ordered_beta_predictor_terms(eta, successes, trials, gap, phi, shift).log_likelihood
     inside = (successes > 0) & (successes < trials)
-    return jnp.where(inside, jnp.minimum(value + np.log(HUNDREDTH), 0), value)
+    return jnp.where(inside, jnp.minimum(value + math.log(HUNDREDTH), 0), value)
 
 
 def ordered_beta_predictor_terms(
@@ -142,7 +143,7 @@ def ordered_beta_predictor_terms(
 
 def _edge(alpha: Each) -> Each:
     """Return log(mass / width) of the part next to an end, without the factor 1 / B(α, β)."""
-    return alpha * _LOG_EDGE - jnp.log(alpha) + np.log(PARTS)
+    return alpha * _LOG_EDGE - jnp.log(alpha) + math.log(PARTS)
 
 
 def _information(

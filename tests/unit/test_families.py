@@ -7,10 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bayesirt.likelihood.families import FAMILIES, GUESSING
+from bayesirt.checks.fit.cell_residuals import Counts, Draw, residuals
+from bayesirt.likelihood.families import FAMILIES, GUESSING, family_named
 
 ETA = np.linspace(-30, 30, 241)
 GIVEN = [family.given([0.2] * len(family.further)) for family in FAMILIES.values()]
+OTHERS = "graded 4", "ordered beta", "normal", "beta-binomial"
+EVERY = [*FAMILIES.values(), *map(family_named, OTHERS)]
 each_family = pytest.mark.parametrize("family", GIVEN, ids=lambda f: f.name)
 each_symmetric_family = pytest.mark.parametrize(
     "family", [f for f in FAMILIES.values() if not f.further], ids=lambda f: f.name
@@ -44,6 +47,16 @@ def test_probabilities_add_up_and_the_score_has_mean_zero(family):
     expected_information = p * right.score**2 + (1 - p) * wrong.score**2
     mean_information = p * right.information + (1 - p) * wrong.information
     np.testing.assert_allclose(mean_information, expected_information, rtol=1e-9, atol=1e-14)
+
+
+@pytest.mark.parametrize("family", EVERY, ids=lambda f: f.name)
+def test_cells_of_32_bits_are_computed_in_32_bits(family):
+    """A constant from NumPy would turn everything that follows into 64 bits."""
+    eta, y = jnp.zeros((3, 4), jnp.float32), jnp.ones((3, 4), jnp.int8)
+    further = [jnp.full(4, 0.3, jnp.float32) for _ in family.further]
+    draw = Draw(eta[:, 0], eta[0], eta[0], tuple(further))
+    found = family.every(eta, y, y, *further), residuals(family.name, Counts(y, y), draw)
+    assert {x.dtype for x in jax.tree.leaves(found)} == {jnp.dtype(jnp.float32)}
 
 
 @each_family
