@@ -229,7 +229,8 @@ def move_with_items(
         jacobian = _slopes_along_axes(axes, coefficients, hyper)[..., : sums.score.shape[-1]]
         slope, curvature = _derivatives_along_axes(axes, log_prior, hyper)
         score = jnp.tensordot(jacobian, sums.score, 2) + slope
-        learnt = jnp.tensordot(_half_of(jacobian, sums.information), jacobian, 2 * ((1, 2),))
+        half = _half_of(jacobian, sums.information)
+        learnt = (half[:, None] * jacobian).sum((2, 3))  # faster than a matrix product
         precision = learnt + jnp.diag(jnp.maximum(-curvature, least))
         return Conditional(log_prior(hyper)[None], score[None], precision[None])
 
