@@ -10,7 +10,7 @@ import jax
 from jax import Array
 
 from bayesirt.checks.cut_loss import cut_loss
-from bayesirt.checks.fit.fit_check import fit_key, predict_meanwhile
+from bayesirt.checks.fit.fit_check import compile_meanwhile, fit_key, predict_meanwhile
 from bayesirt.checks.predictive_gain import MOST_DRAWS, compare_models
 from bayesirt.checks.wrong_lengths import WrongLengths, compare_wrong_lengths
 from bayesirt.data.connections import refuse_disconnected
@@ -73,6 +73,8 @@ def rank_responses(
         method, _ = plan(model=settings.response_model)
     # NUTS places items relative to what their own answers say, which a posterior mean does not.
     init = point if start is None or method == "nuts" else start_from(start, point)
+    if held_out:
+        held_out = compile_meanwhile(held_out, responses, point, settings.response_model.family)
     with timed(seconds, "posterior"):
         posterior, settings, of_slopes = drawn(
             responses, init, settings, options, {"input_sha256": data.sha256}

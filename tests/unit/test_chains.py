@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compilations import CountCompilations
 
 from bayesirt import ResponseError
 from bayesirt.inference.chains import BLOCK, Length, Watch, run_chains
@@ -143,21 +144,6 @@ def test_other_data_of_the_same_shape_need_no_compilation():
     with CountCompilations() as compiled:
         run_chains(Drift(), other, STARTS, key=key, length=Length(3, 5))
     assert compiled() == 0
-
-
-class CountCompilations:
-    """Count what XLA compiles."""
-
-    def __enter__(self):
-        self.count = 0
-        jax.monitoring.register_event_duration_secs_listener(self._listen)
-        return lambda: self.count
-
-    def _listen(self, event, *_, **__):
-        self.count += event == "/jax/core/compile/backend_compile_duration"
-
-    def __exit__(self, *_):
-        jax.monitoring.clear_event_listeners()
 
 
 @pytest.mark.parametrize("steps", [1, WARMUP, WARMUP + 1, WARMUP + BLOCK + 1])

@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
+from compilations import CountCompilations
 from made_posterior import of_two_abilities, posterior_of
 from scipy.special import expit, ndtri
 from scipy.stats import gamma
@@ -17,7 +19,12 @@ from bayesirt.checks.fit import item_pairs, wide
 from bayesirt.checks.fit.calibration import check_calibration
 from bayesirt.checks.fit.cell_residuals import Counts, Draw, residuals
 from bayesirt.checks.fit.direction import Direction
-from bayesirt.checks.fit.fit_check import FitCheck, fit_key, predict_meanwhile
+from bayesirt.checks.fit.fit_check import (
+    FitCheck,
+    compile_meanwhile,
+    fit_key,
+    predict_meanwhile,
+)
 from bayesirt.checks.fit.held_out import HeldOut, clustered_error, predict_held_out
 from bayesirt.checks.fit.item_pairs import LocalDependence
 from bayesirt.checks.fit.items import item_fit
@@ -33,6 +40,7 @@ from bayesirt.checks.fit.tail_probabilities import (
 from bayesirt.cli.existing_run import fit_check
 from bayesirt.estimators.dimension import log_scores
 from bayesirt.likelihood.cell_sums import DenseLayout
+from bayesirt.likelihood.families import LOGIT
 from bayesirt.ranking.run_folder import save_run
 from bayesirt.report.export import ranking_as_json
 from bayesirt.report.html import render_report
@@ -443,6 +451,32 @@ def test_what_was_predicted_meanwhile_is_what_a_check_predicts(small, small_run)
     again = check_fit(small_run.posterior, key=key)
     assert fit.to_text() == again.to_text()
     pd.testing.assert_frame_equal(fit.summary, again.summary)
+
+
+def test_draws_are_checked_by_what_was_compiled_for_the_point_estimate(small, small_run):
+    """The shape is that of no other test."""
+    posterior = posterior_of(np.indices((21, 13)).sum(0) % 2, theta=np.zeros((30, 21)))
+    responses = Responses.from_arrays(posterior.successes)
+    ones = {
+        "theta": ("subject", np.ones(21)),
+        "a": ("item", np.ones(13)),
+        "d": ("item", np.ones(13)),
+    }
+    point = replace(small_run.point, parameters=xr.Dataset(ones))
+    known = predict_meanwhile(small, jax.random.key(0))
+    compile_meanwhile(known, responses, point, LOGIT).result()
+    with CountCompilations() as compiled:
+        item_fit(posterior)
+        person_fit(posterior)
+        local_dependence(posterior)
+        check_totals(posterior, key=jax.random.key(0))
+    assert compiled() == 0
+
+
+def test_a_table_that_cannot_be_checked_keeps_its_predictions(small, small_run):
+    known = predict_meanwhile(small, jax.random.key(0))
+    few = Responses.from_arrays(np.eye(4, 2))
+    assert compile_meanwhile(known, few, small_run.point, LOGIT).result() is known.result()
 
 
 def test_an_interrupted_check_loses_nothing(small_run, monkeypatch):

@@ -9,7 +9,7 @@ import pandas as pd
 from jaxtyping import Array, Float
 from scipy.special import ndtr
 
-from bayesirt.checks.fit.cell_residuals import Counts, Draw, counts_of, thinned
+from bayesirt.checks.fit.cell_residuals import Counts, Draw, Draws, with_room
 from bayesirt.checks.fit.tail_probabilities import (
     LEAST_SHARE,
     adjusted,
@@ -44,15 +44,15 @@ def category_fit(posterior: Posterior, *, q: float = 0.1) -> pd.DataFrame | None
         return None
     names = _grades(scale)
     most = min(_MOST_DRAWS, _CELL_DRAWS / posterior.trials.size)
-    draws, counts = thinned(posterior, most), counts_of(posterior)
     seen = np.asarray(posterior.trials) > 0
-    statistics = _over_draws(posterior.link, counts, draws)
-    z, variance, expected, observed = (np.asarray(x, np.float64) for x in statistics)
+    statistics = _over_draws(posterior.link, *with_room(posterior, most))
+    n_items = len(posterior.items)
+    z, variance, expected, observed = (np.asarray(x, np.float64)[:, :n_items] for x in statistics)
     p = np.where(variance >= LEAST_VARIANCE, 2 * ndtr(-np.abs(z)), np.nan)
     tested = np.isfinite(p)
     least = np.where(tested, p, 2).min(0) * tested.sum(0)
     misfits = adjusted(np.where(tested.any(0), np.minimum(least, 1), np.nan)) <= q
-    n_items, size = len(posterior.items), np.maximum(seen.sum(0), 1)
+    size = np.maximum(seen.sum(0), 1)
     return pd.DataFrame(
         {
             "item": np.repeat(np.asarray(posterior.items, object), len(names)),
@@ -89,9 +89,9 @@ def _grades(scale: Scale) -> tuple[str, ...]:
 
 
 @partial(jax.jit, static_argnums=0)
-def _over_draws(link: str, counts: Counts, draws: Draw) -> tuple[Float[Array, "grade item"], ...]:
+def _over_draws(link: str, counts: Counts, draws: Draws) -> tuple[Float[Array, "grade item"], ...]:
     """Return z of each grade, and the variance, expectation and observed value of its count."""
-    seen, n_draws = counts.trials > 0, len(draws.a)
+    seen = counts.trials > 0
 
     def at_draw(draw: Draw) -> tuple[Array, ...]:
         law = draw.answers(link).law
@@ -110,6 +110,5 @@ def _over_draws(link: str, counts: Counts, draws: Draw) -> tuple[Float[Array, "g
         return z, variance, expected, 1.0 * observed
 
     sums, others = over_draws(at_draw, draws)
-    share = 1 - sums.variance(n_draws) * (1 - 1 / n_draws)
-    z = sums.z / n_draws / jnp.sqrt(jnp.maximum(share, LEAST_SHARE))
+    z = sums.z / draws.n / jnp.sqrt(jnp.maximum(sums.share(draws.n), LEAST_SHARE))
     return z, *others

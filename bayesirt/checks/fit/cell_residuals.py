@@ -1,8 +1,9 @@
 """Residuals of the answers, cell by cell, at a draw of all parameters."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -13,6 +14,8 @@ from bayesirt.likelihood.family import Family, Law
 from bayesirt.likelihood.few_shapes import filled_up
 from bayesirt.likelihood.host_arrays import host
 from bayesirt.posterior import Posterior
+
+Total = TypeVar("Total")
 
 _LARGE = 1 << 15
 """More cells than this are computed in 32 bits, up to three times as fast; z changes by 2e-6."""
@@ -36,6 +39,30 @@ class Draw(NamedTuple):
     def answers(self, link: str) -> Family:
         """Return the family of η = a θ + d at this draw."""
         return family_named(link).given(self.further)
+
+
+class Draws(NamedTuple):
+    """Draws in a place for more, so that compiled code is reused; only the first `n` are used."""
+
+    each: Draw
+    n: Int[Array, ""]
+
+    def of_items(self, function: Callable[[Array], Array]) -> "Draws":
+        """Return the draws with a function applied to each item parameter."""
+        return Draws(self.each.of_items(function), self.n)
+
+    def added(
+        self, add: Callable[..., Total], nothing: Total, beside: Sequence[Array] = ()
+    ) -> Total:
+        """Return the total after `add(total, draw, *beside)` → total for each draw in turn.
+
+        Arrays `beside` the draws have the same leading axis.
+        """
+
+        def next_(k: Array, total: Total) -> Total:
+            return add(total, *jax.tree.map(lambda x: x[k], (self.each, *beside)))
+
+        return jax.lax.fori_loop(0, self.n, next_, nothing)
 
 
 class Counts(NamedTuple):
@@ -110,16 +137,26 @@ def thinned(posterior: Posterior, most: float) -> Draw:
     return Draw(theta, a, d, tuple(further))
 
 
-def with_room(posterior: Posterior, most: float) -> tuple[Counts, Draw]:
-    """Return responses and draws, small ones padded with subjects and items without answers."""
+def with_room(posterior: Posterior, most: float) -> tuple[Counts, Draws]:
+    """Return responses and draws for compiled code that is used again.
+
+    There is room for as many draws as are asked for, and small tables are padded with subjects and
+    items without answers.
+    """
     counts, draws = counts_of(posterior), thinned(posterior, most)
     filled = filled_up(*counts)
-    of_subjects, of_items = (
-        [(0, 0), (0, room - n)] for room, n in zip(filled.shape, counts.trials.shape, strict=True)
+    n, room = len(draws.theta), max(int(most), 1)
+    of_draws, of_subjects, of_items = (
+        (0, full - own)
+        for full, own in zip((room, *filled.shape), (n, *counts.trials.shape), strict=True)
     )
-    draws = draws.of_items(lambda values: host(np.pad(values, of_items, mode="edge")))
-    theta = host(np.pad(draws.theta, of_subjects, mode="edge"))
-    return Counts(*filled), draws._replace(theta=theta)
+
+    def wider(values: Array, by: tuple[int, int]) -> Array:
+        return host(np.pad(values, (of_draws, by), mode="edge"))
+
+    each = draws.of_items(lambda values: wider(values, of_items))
+    each = each._replace(theta=wider(draws.theta, of_subjects))
+    return Counts(*filled), Draws(each, host(np.array(n)))
 
 
 def refuse_other_models(posterior: Posterior) -> None:

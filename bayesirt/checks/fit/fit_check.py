@@ -1,6 +1,7 @@
 """All fit checks together, with their conclusion in words."""
 
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,9 +22,11 @@ from bayesirt.checks.fit.subjects import person_fit
 from bayesirt.checks.fit.wide import few_draws, few_subjects, is_wide
 from bayesirt.data.responses import Responses
 from bayesirt.data.scales import Scale, score_name
+from bayesirt.likelihood.family import Family
+from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.random_keys import Key, as_key
-from bayesirt.threads import at_once, in_background
+from bayesirt.threads import at_once, in_background, stop_at_exit
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -153,6 +156,28 @@ def fit_key(seed: int) -> Array:
 def predict_meanwhile(responses: Responses, key: Array) -> Future[HeldOut]:
     """Begin with the part of a check of fit that needs no draws, in another thread."""
     return in_background(lambda: _predicted(responses, key))
+
+
+def compile_meanwhile(
+    held_out: Future[HeldOut], responses: Responses, point: PointEstimate, family: Family
+) -> Future[HeldOut]:
+    """Predict held-out answers, then compile what checks draws, in another thread.
+
+    To this end the point estimate is checked as if it were a draw.
+    """
+
+    def compiled() -> HeldOut:
+        known = held_out.result()
+        stop_at_exit()
+        with suppress(Exception):  # What fails here fails again, and is told, with real draws.
+            names = "theta", "a", "d", *family.further
+            draw = {name: point[name][None, None] for name in names}
+            posterior = Posterior.from_samples(draw, {}, responses, {"link": family.name})
+            if not is_wide(posterior):  # Checking even one draw of such a table takes long.
+                check_draws(posterior, known, key=jax.random.key(0))
+        return known
+
+    return in_background(compiled)
 
 
 def _predicted(known: Posterior | Responses, key: Array, *, progress: bool = False) -> HeldOut:

@@ -15,6 +15,7 @@ from scipy.special import ndtr
 from bayesirt.checks.fit.cell_residuals import (
     Counts,
     Draw,
+    Draws,
     refuse_other_models,
     residuals,
     with_room,
@@ -135,7 +136,7 @@ def local_dependence(posterior: Posterior, *, q: float = 0.1) -> LocalDependence
     most = min(_MOST_DRAWS, _WORK / ((3 * n + _OVERHEAD) * n_items**2))
     counts, draws = with_room(posterior, most)
     pairs = _Search(posterior.link, counts, draws, posterior.item_groups).run()
-    n_tested, n_draws = int(pairs.bins.sum()), len(draws.theta)
+    n_tested, n_draws = int(pairs.bins.sum()), int(draws.n)
     share = 1 - pairs.variance / max(n_tested, 1) * (1 - 1 / n_draws)
     scale = 1 / np.sqrt(max(share, LEAST_SHARE))
     first, n_dependent = _first_bin(pairs.bins, scale, q)
@@ -177,7 +178,7 @@ def _bin(z: NDArray[np.float64]) -> NDArray[np.intp]:
 
 
 def _table(
-    posterior: Posterior, pairs: "_Pairs", scale: float, counts: Counts, draws: Draw
+    posterior: Posterior, pairs: "_Pairs", scale: float, counts: Counts, draws: Draws
 ) -> pd.DataFrame:
     """Return the pairs, largest |z| first, indexed by their places in `pairs`."""
     order = np.argsort(-np.abs(pairs.z), kind="stable")
@@ -199,7 +200,7 @@ def _table(
 def _correlations(
     link: str,
     counts: Counts,
-    draws: Draw,
+    draws: Draws,
     one: NDArray[np.intp],
     other: NDArray[np.intp],
     both: NDArray[np.bool_],
@@ -217,14 +218,14 @@ def _correlations(
 
 
 @partial(jax.jit, static_argnums=0)
-def _mean_excess(link: str, counts: Counts, draws: Draw) -> Float[Array, "subject item"]:
+def _mean_excess(link: str, counts: Counts, draws: Draws) -> Float[Array, "subject item"]:
     """Return right answers minus their expected number, averaged over draws."""
 
-    def add(total: Array, draw: Draw) -> tuple[Array, None]:
-        return total + residuals(link, counts, draw).excess, None
+    def add(total: Array, draw: Draw) -> Array:
+        return total + residuals(link, counts, draw).excess
 
-    nothing = jnp.zeros(counts.trials.shape, draws.theta.dtype)
-    return jax.lax.scan(add, nothing, draws)[0] / len(draws.theta)
+    nothing = jnp.zeros(counts.trials.shape, draws.each.theta.dtype)
+    return draws.added(add, nothing) / draws.n
 
 
 class _Pairs(NamedTuple):
@@ -242,7 +243,7 @@ class _Search(NamedTuple):
 
     link: str
     counts: Counts
-    draws: Draw
+    draws: Draws
     # Group of each item. Pairs within a group are not tested, as they are known to be dependent.
     groups: NDArray[np.intp] | None
 
@@ -264,7 +265,7 @@ class _Search(NamedTuple):
         wide = [(0, 0), (0, fill)]
         counts = Counts(*(host(np.pad(x, wide)) for x in self.counts))
         draws = self.draws.of_items(lambda values: host(np.pad(values, wide)))
-        of_subjects = _abilities(self.link, counts, draws)
+        of_subjects = _abilities(self.link, counts, draws.each)
         for k in starts:
             for m in starts[k // size :]:
                 block = _copied(_block(self.link, size, counts, draws, of_subjects, k, m))
@@ -319,7 +320,7 @@ def _block(
     link: str,
     size: int,
     counts: Counts,
-    draws: Draw,
+    draws: Draws,
     of_subjects: tuple[Array, Array],
     first: Array,
     second: Array,
@@ -342,10 +343,7 @@ def _block(
         e = cells.score - cells.weight * block.a * along[:, None]
         return e, moves, cells.weight - moves**2, cells.third
 
-    def add(
-        total: StandardisedSums, at: tuple[Draw, Array, Array]
-    ) -> tuple[StandardisedSums, None]:
-        draw, *ability = at
+    def add(total: StandardisedSums, draw: Draw, *ability: Array) -> StandardisedSums:
         one, other = (
             side(own, start, draw, *ability)
             for own, start in zip(blocks, (first, second), strict=True)
@@ -356,9 +354,8 @@ def _block(
         skewness = third / variance**1.5
         z = to_normal((product + mean) / jnp.sqrt(variance), skewness)
         tested = (jnp.abs(skewness) <= _MOST_SKEWNESS) & (variance >= _LEAST_INFORMATION)
-        return total.add(jnp.where(tested, z, jnp.nan)), None
+        return total.add(jnp.where(tested, z, jnp.nan))
 
-    nothing = StandardisedSums.none((size, size), draws.a.dtype)
-    n_draws = len(draws.theta)
-    total = jax.lax.scan(add, nothing, (draws, *of_subjects))[0]
-    return total.z / n_draws, total.variance(n_draws)
+    nothing = StandardisedSums.none((size, size), draws.each.a.dtype)
+    total = draws.added(add, nothing, of_subjects)
+    return total.z / draws.n, total.variance(draws.n)

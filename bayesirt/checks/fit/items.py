@@ -10,7 +10,7 @@ import pandas as pd
 from jaxtyping import Array, Float
 from scipy.special import ndtr
 
-from bayesirt.checks.fit.cell_residuals import Counts, Draw, residuals, with_room
+from bayesirt.checks.fit.cell_residuals import Counts, Draw, Draws, residuals, with_room
 from bayesirt.checks.fit.tail_probabilities import adjusted, over_draws, to_normal
 from bayesirt.posterior import Posterior
 
@@ -77,10 +77,10 @@ class _Found(NamedTuple):
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _over_draws(link: str, fixed: bool, counts: Counts, draws: Draw) -> _Found:
+def _over_draws(link: str, fixed: bool, counts: Counts, draws: Draws) -> _Found:
     """Return the standardised mean of z, and the means of the other statistics."""
     sums, others = over_draws(partial(_at_draw, link, fixed, counts), draws)
-    return _Found(sums.deviate(len(draws.a)), *others)
+    return _Found(sums.deviate(draws.n), *others)
 
 
 def _at_draw(link: str, fixed: bool, counts: Counts, draw: Draw) -> _Found:

@@ -4,13 +4,15 @@ from dataclasses import dataclass
 from functools import partial
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from bayesirt.checks.fit.cell_residuals import Draw, with_room
+from bayesirt.checks.fit.cell_residuals import Draw, Draws, with_room
 from bayesirt.posterior import LEVEL, TAILS, Posterior
+from bayesirt.random_keys import host_random
 
 _MOST_BINS = 20
 _LEAST_DRAWS, _MOST_DRAWS, _CELL_DRAWS = 40, 400, 200_000_000
@@ -55,9 +57,12 @@ def check_totals(posterior: Posterior, *, key: Array) -> ProportionsCorrect:
     trials = posterior.trials
     most = np.clip(_CELL_DRAWS / (2 * trials.size), _LEAST_DRAWS, _MOST_DRAWS)
     counts, draws = with_room(posterior, most)
-    keys = jax.random.split(key, len(draws.theta))
-    binary = int(trials.max()) == 1
-    replicated = _replications(posterior.link, binary, counts.trials, draws, keys)
+    if int(trials.max()) == 1:
+        replicated = _of_right_and_wrong(posterior.link, counts.trials, draws, host_random(key))
+    else:
+        keys = jax.random.split(key, int(draws.n))
+        some = jax.tree.map(lambda x: x[: len(keys)], draws.each)
+        replicated = _replications(posterior.link, counts.trials, some, keys)
     tables, ps = [], []
     for axis, side, right in zip((1, 0), ("subjects", "items"), replicated, strict=True):
         total = trials.sum(axis, dtype=np.int64)
@@ -93,18 +98,40 @@ def _histogram(
     return np.bincount(np.clip(right * n_bins // total, 0, n_bins - 1), minlength=n_bins)
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+def _of_right_and_wrong(
+    link: str, trials: Array, draws: Draws, random: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the right answers of new subjects, and those to the items by the same subjects.
+
+    NumPy draws them: an answer takes one random number, and nothing else has to be compiled.
+    """
+    n, seen = int(draws.n), np.asarray(trials) > 0
+    of_subjects, of_items = (np.zeros((n, size), np.int64) for size in seen.shape)
+    for k in range(n):
+        draw = jax.tree.map(lambda x, k=k: x[k], draws.each)
+        theta = random.standard_normal(len(draw.theta)).astype(draw.theta.dtype)
+        new = draw._replace(theta=theta)
+        for answering, sums, axis in ((new, of_subjects, 1), (draw, of_items, 0)):
+            p = np.asarray(_probabilities(link, answering))
+            right = (random.random(p.shape, np.float32) < p) & seen
+            sums[k] = np.count_nonzero(right, axis)
+    return of_subjects, of_items
+
+
+@partial(jax.jit, static_argnums=0)
+def _probabilities(link: str, draw: Draw) -> Float[Array, "subject item"]:
+    eta = draw.theta[:, None] * draw.a + draw.d
+    return draw.answers(link).probability(eta).astype(jnp.float32)
+
+
+@partial(jax.jit, static_argnums=0)
 def _replications(
-    link: str, binary: bool, trials: Array, draws: Draw, keys: Array
+    link: str, trials: Array, draws: Draw, keys: Array
 ) -> tuple[Float[Array, "draw subject"], Float[Array, "draw item"]]:
-    """Return the right answers of new subjects, and those to the items by the same subjects."""
+    """Return the same of answers of any kind."""
 
     def answers(theta: Array, draw: Draw, key: Array) -> Array:
-        family, eta = draw.answers(link), theta[:, None] * draw.a + draw.d
-        if binary:
-            p = family.probability(eta)
-            return (jax.random.uniform(key, p.shape, p.dtype) < p) & (trials > 0)
-        return family.draw(key, eta, trials)
+        return draw.answers(link).draw(key, theta[:, None] * draw.a + draw.d, trials)
 
     def at(both: tuple[Draw, Array]) -> tuple[Array, Array]:
         draw, key = both

@@ -9,6 +9,8 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from bayesirt.checks.fit.cell_residuals import Draw, Draws
+
 _NEARLY_NORMAL = 1e-3
 LEAST_SHARE = 0.3
 """Least share of a statistic's variance that must be left with unknown parameters, for a test."""
@@ -30,12 +32,17 @@ class StandardisedSums(NamedTuple):
         """Return the sums with another draw added."""
         return StandardisedSums(self.z + z, self.square + z**2)
 
-    def variance(self, n_draws: int) -> Float[Array, "..."]:
+    def variance(self, n_draws: int | Array) -> Float[Array, "..."]:
         """Return the variance of z over draws; 0 for a single one."""
         beyond = self.square - self.z**2 / n_draws
-        return jnp.maximum(beyond, 0) / max(n_draws - 1, 1)
+        return jnp.maximum(beyond, 0) / jnp.maximum(n_draws - 1, 1)
 
-    def deviate(self, n_draws: int) -> Float[Array, "..."]:
+    def share(self, n_draws: int | Array) -> Float[Array, "..."]:
+        """Return the variance of the mean over draws if the model holds."""
+        n = jnp.asarray(n_draws, self.z.dtype)
+        return 1 - self.variance(n_draws) * (1 - 1 / n)
+
+    def deviate(self, n_draws: int | Array) -> Float[Array, "..."]:
         """Return the mean over draws, standardised.
 
         A draw from the posterior and the true parameters are exchangeable given the data. So the
@@ -49,28 +56,25 @@ class StandardisedSums(NamedTuple):
         >>> round(float(StandardisedSums(z.sum(), (z**2).sum()).deviate(16)), 3)
         1.732
         """
-        share = 1 - self.variance(n_draws) * (1 - 1 / n_draws)
+        share = self.share(n_draws)
         z = self.z / n_draws / jnp.sqrt(jnp.maximum(share, LEAST_SHARE))
         return jnp.where(share >= LEAST_SHARE, z, jnp.nan)
 
 
 def over_draws(
-    at_draw: Callable[[Any], Sequence[Array]], draws: Any
+    at_draw: Callable[[Draw], Sequence[Array]], draws: Draws
 ) -> tuple[StandardisedSums, Array]:
     """Return the sums of the first statistic over draws, and the means of the others."""
-    last = jax.tree.leaves(draws)[-1]
-    one, *more = jax.eval_shape(at_draw, jax.tree.map(lambda x: x[0], draws))
+    one, *more = jax.eval_shape(at_draw, jax.tree.map(lambda x: x[0], draws.each))
 
-    def add(total: tuple[StandardisedSums, Array], draw: Any) -> tuple[Any, None]:
+    def add(total: tuple[StandardisedSums, Array], draw: Draw) -> tuple[StandardisedSums, Array]:
         z, *others = at_draw(draw)
-        return (total[0].add(z), total[1] + jnp.stack(others)), None
+        return total[0].add(z), total[1] + jnp.stack(others)
 
-    start = (
-        StandardisedSums.none(one.shape, last.dtype),
-        jnp.zeros((len(more), *one.shape), last.dtype),
-    )
-    (sums, others), _ = jax.lax.scan(add, start, draws)
-    return sums, others / len(last)
+    dtype = draws.each.a.dtype
+    nothing = StandardisedSums.none(one.shape, dtype), jnp.zeros((len(more), *one.shape), dtype)
+    sums, others = draws.added(add, nothing)
+    return sums, others / draws.n
 
 
 @jax.jit
