@@ -57,7 +57,7 @@ def plot_levels(posterior: Posterior) -> Figure:
     posterior, answers = posterior.reported, posterior.answers
     assert answers is not None
     levels = _levels(posterior)
-    names = answers.labels[1:] or _names_of_levels(answers)
+    names = answers.labels[1:] or _names_of_levels(posterior.link, answers)
     with one_panel(4.4) as (fig, ax):
         for name, of_level in zip(names, levels, strict=True):
             ax.fill_between(of_level.ability, of_level.low, of_level.high, color=ACCENT, alpha=0.2)
@@ -73,11 +73,11 @@ def plot_levels(posterior: Posterior) -> Figure:
     return fig
 
 
-def _names_of_levels(answers: Scale) -> tuple[str, ...]:
-    if answers.kind == "continuous":
-        return "above 0", f"{answers.full:g}"
-    from bayesirt.likelihood.normal import LEVELS
+def _names_of_levels(link: str, answers: Scale) -> tuple[str, ...]:
+    from bayesirt.likelihood.normal import LEVELS, NORMAL
 
+    if link != NORMAL.name:
+        return "above 0", f"{answers.full:g}"
     return tuple(f"above {shown_score(answers, level)}" for level in LEVELS)
 
 

@@ -29,12 +29,13 @@ from bayesirt.likelihood.families import family_named
 from bayesirt.models import ResponseModel, model_for
 from bayesirt.ranking.gate import gate
 from bayesirt.ranking.separation import subject_information
-from bayesirt.report.fit_plots import _levels
+from bayesirt.report.fit_plots import _levels, plot_levels
 
 N, J = 30, 12
 KINDS: dict[str, tuple[ResponseModel, Scale]] = {
     "graded": (Graded(n=4), Scale("graded", ("1", "2", "3", "4", "5"))),
     "continuous": (Continuous(), Scale("continuous")),
+    "normal": (Normal(), Scale("continuous")),
     "unbounded": (Normal(), Scale("unbounded", low=-3.0, full=5.0)),
 }
 each_kind = pytest.mark.parametrize("kind", KINDS)
@@ -162,6 +163,7 @@ def test_an_answer_tells_once_what_it_tells(kind):
 def test_levels_are_reached_as_often_as_expected(kind):
     posterior, responses = true_draws(kind)
     levels = _levels(posterior)
+    assert len(plot_levels(posterior).axes[0].texts) == len(levels)
     y, n = responses.cells.matrices()
     steps = responses.scale.steps
     least = {"graded": range(1, steps + 1), "continuous": (1, PARTS)}.get(kind, (2500, 5000, 7500))
@@ -173,19 +175,21 @@ def test_levels_are_reached_as_often_as_expected(kind):
 
 
 @pytest.mark.slow
-def test_a_check_of_fit_takes_grades():
-    posterior, responses = true_draws("graded")
+@each_kind
+def test_a_check_of_fit_takes_answers_of_every_kind(kind):
+    posterior, responses = true_draws(kind)
     fit = check_fit(posterior, key=jax.random.key(0))
     meanwhile = predict_meanwhile(responses, jax.random.key(0)).result()
     pd.testing.assert_frame_equal(meanwhile.summary, fit.held_out.summary)
-    assert fit.score == "mean grade"
-    assert len(fit.categories) == 5 * J
+    assert fit.score == ("mean grade" if kind == "graded" else "mean score")
+    rows = {"graded": 5 * J, "continuous": 3 * J}.get(kind)
+    assert rows == (None if fit.categories is None else len(fit.categories))
     assert fit.items["misfits"].mean() < 0.2
     assert fit.subjects["misfits"].mean() < 0.2
     assert fit.totals.p_subjects > 0.001
 
 
-@each_kind
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "normal"])
 def test_the_usual_model_and_its_start_are_found(kind):
     _, responses = true_draws(kind)
     model, _scale = KINDS[kind]

@@ -75,6 +75,11 @@ def test_answers_that_follow_the_model_fit(kind):
     assert misfitting(table).empty
 
 
+def test_scores_of_a_normal_model_have_no_grades():
+    """0 and the full score have no probability of their own."""
+    assert category_fit(known("continuous").with_attrs(link="normal")) is None
+
+
 @each_kind
 def test_an_item_that_keeps_to_the_ends_misfits(kind):
     steps = KINDS[kind][1].steps

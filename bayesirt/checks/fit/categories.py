@@ -17,6 +17,7 @@ from bayesirt.checks.fit.tail_probabilities import (
     to_normal,
 )
 from bayesirt.data.scales import Scale
+from bayesirt.likelihood.normal import NORMAL
 from bayesirt.names import one_line
 from bayesirt.posterior import Posterior
 
@@ -31,7 +32,8 @@ def category_fit(posterior: Posterior, *, q: float = 0.1) -> pd.DataFrame | None
     One row per item and grade, in the order of the data: `item`, `grade` (for scores in [0, 1]
     "0", "inside" and the full score), shares `observed` and `expected`, posterior predictive `p`
     (two-sided; NaN where there is too little to test), and `misfits`, the same for all grades of an
-    item. None if answers are neither grades nor such scores.
+    item. None if answers are neither grades nor such scores, or the model of scores is normal, in
+    which 0 and the full score have no probability of their own.
 
     At each draw z is the observed minus the expected number of answers with the grade, standardised
     and made normal. Its mean over draws is divided by its standard deviation under the model, which
@@ -40,7 +42,7 @@ def category_fit(posterior: Posterior, *, q: float = 0.1) -> pd.DataFrame | None
     Bonferroni within the item and by Benjamini & Hochberg over items.
     """
     scale = posterior.answers
-    if scale is None or scale.kind not in ("graded", "continuous"):
+    if scale is None or scale.kind not in ("graded", "continuous") or posterior.link == NORMAL.name:
         return None
     names = _grades(scale)
     most = min(_MOST_DRAWS, _CELL_DRAWS / posterior.trials.size)
