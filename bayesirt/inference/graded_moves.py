@@ -141,6 +141,7 @@ def carry_gaps(
 ) -> tuple[Position, Statistics]:
     """Move the populations of gaps, with each gap's standardised value held fixed."""
     passes, every = way.passes(data, sites, dtype), range(way.n_thresholds)
+    slopes = way.coefficients_of(sites)[:, 0]
     inside = _counts(way.layout(data), way.n_thresholds)[:, 1:-1].astype(sites["d"].dtype)
     names = [f"{kind}_{gap}" for kind in ("mu", "sigma") for gap in way.gaps]
     least = jnp.repeat(jnp.array([0, _LEAST_OF_LOG_SIGMA]), len(way.gaps))
@@ -159,7 +160,7 @@ def carry_gaps(
 
     def evaluate(hyper: Array) -> tuple[Conditional, None]:
         thresholds, gaps = jnp.split(thresholds_and_gaps(hyper), [way.n_thresholds], 1)
-        sums = threshold_sums(passes, sites["theta"], jnp.exp(sites["a"]), thresholds, every)
+        sums = threshold_sums(passes, sites["theta"], slopes, thresholds, every)
         of_gaps = inside / jnp.expm1(gaps), inside / (2 * jnp.sinh(gaps / 2)) ** 2
         jacobian = jax.jacfwd(thresholds_and_gaps)(hyper)[:, :, 0]
         slope, curvature = derivatives(log_prior, hyper)
@@ -190,6 +191,7 @@ def _move_some(
     bounds, at = jnp.pad(thresholds, ((0, 0), (1, 1)), constant_values=jnp.nan), jnp.array(which)
     between = Between(bounds[:, at], bounds[:, at + 2])
     log_prior = _log_prior(way, sites, between, counts, which)
+    slopes = way.coefficients_of(sites)[:, 0]
 
     def unseen(z: Array) -> Array:
         return log_prior(between.thresholds(z)) + between.log_volume(z)
@@ -197,7 +199,7 @@ def _move_some(
     def evaluate(flat: Array) -> tuple[Conditional, None]:
         z = flat.reshape(-1, len(which))
         values = between.thresholds(z)
-        sums = threshold_sums(passes, sites["theta"], jnp.exp(sites["a"]), values, which)
+        sums = threshold_sums(passes, sites["theta"], slopes, values, which)
         rate = jax.jvp(between.thresholds, (z,), (jnp.ones_like(z),))[1]
         slope, curvature = derivatives(unseen, z)
         score = sums.score * rate + slope
