@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -57,12 +58,7 @@ def check_totals(posterior: Posterior, *, key: Array) -> ProportionsCorrect:
     trials = posterior.trials
     most = np.clip(_CELL_DRAWS / (2 * trials.size), _LEAST_DRAWS, _MOST_DRAWS)
     counts, draws = with_room(posterior, most)
-    if int(trials.max()) == 1:
-        replicated = _of_right_and_wrong(posterior.link, counts.trials, draws, host_random(key))
-    else:
-        keys = jax.random.split(key, int(draws.n))
-        some = jax.tree.map(lambda x: x[: len(keys)], draws.each)
-        replicated = _replications(posterior.link, counts.trials, some, keys)
+    replicated = _replications(posterior.link, counts.trials, draws, host_random(key))
     tables, ps = [], []
     for axis, side, right in zip((1, 0), ("subjects", "items"), replicated, strict=True):
         total = trials.sum(axis, dtype=np.int64)
@@ -98,23 +94,27 @@ def _histogram(
     return np.bincount(np.clip(right * n_bins // total, 0, n_bins - 1), minlength=n_bins)
 
 
-def _of_right_and_wrong(
+def _replications(
     link: str, trials: Array, draws: Draws, random: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the right answers of new subjects, and those to the items by the same subjects.
 
-    NumPy draws them: an answer takes one random number, and nothing else has to be compiled.
+    NumPy draws right and wrong answers, which need one random number each and hardly any compiling.
     """
-    n, seen = int(draws.n), np.asarray(trials) > 0
+    n, seen, binary = int(draws.n), np.asarray(trials) > 0, int(np.max(trials)) == 1
     of_subjects, of_items = (np.zeros((n, size), np.int64) for size in seen.shape)
+
+    def replicated(draw: Draw) -> NDArray[Any]:
+        if binary:
+            p = np.asarray(_probabilities(link, draw))
+            return (random.random(p.shape, np.float32) < p) & seen
+        return np.asarray(_drawn(link, draw, trials, jax.random.key(int(random.integers(1 << 31)))))
+
     for k in range(n):
         draw = jax.tree.map(lambda x, k=k: x[k], draws.each)
         theta = random.standard_normal(len(draw.theta)).astype(draw.theta.dtype)
-        new = draw._replace(theta=theta)
-        for answering, sums, axis in ((new, of_subjects, 1), (draw, of_items, 0)):
-            p = np.asarray(_probabilities(link, answering))
-            right = (random.random(p.shape, np.float32) < p) & seen
-            sums[k] = np.count_nonzero(right, axis)
+        of_subjects[k] = replicated(draw._replace(theta=theta)).sum(1)
+        of_items[k] = replicated(draw).sum(0)
     return of_subjects, of_items
 
 
@@ -125,21 +125,5 @@ def _probabilities(link: str, draw: Draw) -> Float[Array, "subject item"]:
 
 
 @partial(jax.jit, static_argnums=0)
-def _replications(
-    link: str, trials: Array, draws: Draw, keys: Array
-) -> tuple[Float[Array, "draw subject"], Float[Array, "draw item"]]:
-    """Return the same of answers of any kind."""
-
-    def answers(theta: Array, draw: Draw, key: Array) -> Array:
-        return draw.answers(link).draw(key, theta[:, None] * draw.a + draw.d, trials)
-
-    def at(both: tuple[Draw, Array]) -> tuple[Array, Array]:
-        draw, key = both
-        of_new, of_theta, of_same = jax.random.split(key, 3)
-        new = jax.random.normal(of_theta, draw.theta.shape, draw.theta.dtype)
-        return (
-            answers(new, draw, of_new).sum(1),
-            answers(draw.theta, draw, of_same).sum(0),
-        )
-
-    return jax.lax.map(at, (draws, keys))
+def _drawn(link: str, draw: Draw, trials: Array, key: Array) -> Float[Array, "subject item"]:
+    return draw.answers(link).draw(key, draw.theta[:, None] * draw.a + draw.d, trials)
