@@ -24,15 +24,14 @@ def logit_terms(eta: Each, successes: Counts, trials: Counts) -> CellTerms:
     r"""Return the terms of binomial responses with p = sigmoid(η).
 
     ℓ = y η - n softplus(η), s = y - n p, w = n p (1 - p), all from one exponential of -\|η\|, so
-    that nothing overflows and neither tail of s and w loses precision. ℓ is precise in absolute
-    terms, which is all that sums need: log(1 + x) is faster than log1p.
+    that nothing overflows and no precision is lost in either tail.
     """
     decay = jnp.exp(-jnp.abs(eta))
     larger = 1 / (1 + decay)  # The probability of the likelier answer.
     smaller = trials * (decay * larger)
     ahead = successes - jnp.where(eta >= 0, trials, 0)
     return CellTerms(
-        ahead * eta - trials * jnp.log(1 + decay),
+        ahead * eta - trials * jnp.log1p(decay),
         ahead + jnp.where(eta >= 0, smaller, -smaller),
         smaller * larger,
     )
