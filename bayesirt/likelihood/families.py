@@ -27,13 +27,12 @@ def logit_terms(eta: Each, successes: Counts, trials: Counts) -> CellTerms:
     that nothing overflows and no precision is lost in either tail.
     """
     decay = jnp.exp(-jnp.abs(eta))
-    larger = 1 / (1 + decay)  # The probability of the likelier answer.
-    smaller = trials * (decay * larger)
+    smaller = trials * (decay / (1 + decay))
     ahead = successes - jnp.where(eta >= 0, trials, 0)
     return CellTerms(
         ahead * eta - trials * jnp.log1p(decay),
         ahead + jnp.where(eta >= 0, smaller, -smaller),
-        smaller * larger,
+        smaller / (1 + decay),
     )
 
 
