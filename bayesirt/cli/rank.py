@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -114,6 +115,7 @@ def rank(
     if not per_component:
         settings = _explained(settings, responses, reading, earlier)
     arguments = _arguments(typed, path, responses, reading, talk)
+    _import_meanwhile()
     runs = _runs(earlier, responses, settings, arguments, per_component, reading.topic_column)
     runs = _finished(runs, earlier, out, overwrite or update, check_fit, talk)
     return _print(runs, out, as_json, quiet)
@@ -196,6 +198,13 @@ def _arguments(
         "announce": announce if talk else None,
         "checkpoint": typed.checkpoint,
     }
+
+
+def _import_meanwhile() -> None:
+    """Import what writes the report while code is compiled."""
+    from bayesirt.threads import in_background
+
+    in_background(lambda: import_module("bayesirt.report.run_files"))
 
 
 def _scale(anchors: list[str]) -> tuple[tuple[str, float], ...]:

@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
-from scipy.interpolate import BarycentricInterpolator
 
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.ability_quadrature import AbilityPosteriors, gauss_hermite
@@ -289,6 +288,8 @@ def _judged(losses: np.ndarray, tol: float) -> Iterations:
 @lru_cache
 def _grid_and_interpolation(n_nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return a fine grid, and the matrix that interpolates values at the nodes on it."""
+    from scipy.interpolate import BarycentricInterpolator  # slow to import
+
     points = np.polynomial.hermite_e.hermegauss(n_nodes)[0]
     reach = min(_FARTHEST, points[-1])
     grid = np.linspace(-reach, reach, _FINE)
