@@ -55,9 +55,11 @@ def draw_scores(posterior: Posterior, *, key: Array) -> ScoreDraws:
 
     Items like these: each draw weighs items by a Dirichlet distribution with all parameters 1 (the
     Bayesian bootstrap), with the same weights for all subjects, so that differences are paired.
-    Chance in given answers is part of the variance between items. Each subject has half an item
-    more with the full score and half an item with none, so that nobody's next answers are certain:
-    for right and wrong answers the score then has Jeffreys' posterior, Beta(y + ½, n - y + ½).
+    Chance in answers is part of the variance between items. Missing ones are therefore drawn here,
+    too: with their expectations, 90% intervals of subjects with half of the answers cover 82%. Each
+    subject has half an item more with the full score and half an item with none, so that nobody's
+    next answers are certain: for right and wrong answers the score then has Jeffreys' posterior,
+    Beta(y + ½, n - y + ½).
 
     Cornish, E. A., & Fisher, R. A. (1938). Moments and cumulants in the specification of
     distributions. doi:10.2307/1400905
@@ -83,12 +85,12 @@ def draw_scores(posterior: Posterior, *, key: Array) -> ScoreDraws:
         mean = observed / trials.shape[1]
         return ScoreDraws(mean, mean, _with_half_an_item_each(population, trials.shape[1], random))
     sums = _sums_over_missing(posterior, thin, rows, columns, weights)
-    answers, excess = _drawn_answers(posterior, rows, sums, of_noise)
+    answers = _drawn_answers(posterior, rows, sums, of_noise)
     expected, realised = observed.copy(), observed.copy()
     expected[:, rows] += sums.mean
     realised[:, rows] += answers
     n = trials.shape[1]
-    population[:, rows] += sums.weighted + excess / n
+    population[:, rows] += sums.weighted + (answers - sums.mean) / n
     population = _with_half_an_item_each(np.clip(population, 0, 1), n, random)
     return ScoreDraws(expected / n, realised / n, population)
 
@@ -198,8 +200,8 @@ def _cumulants(
 
 def _drawn_answers(
     posterior: Posterior, rows: NDArray[np.bool_], sums: _Missing, key: Array
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the sums of drawn answers, and the part of them that ability does not explain."""
+) -> NDArray[np.float64]:
+    """Return the sums of drawn answers."""
     random = host_random(key)
     factor = excess_factor(posterior, random)[rows]
     n = typical_trials(posterior)
@@ -209,5 +211,5 @@ def _drawn_answers(
     mean, variance, third = (n * x for x in (sums.mean, sums.variance, sums.third))
     skew = third / np.maximum(6 * variance, 1e-12)
     drawn = np.rint(mean + np.sqrt(variance) * z + skew * (z**2 - 1) + n * excess)
-    most = n * (posterior.trials[rows] == 0).sum(1)
-    return np.clip(drawn, 0, most) / n, excess
+    most: NDArray[np.intp] = n * (posterior.trials[rows] == 0).sum(1)
+    return np.clip(drawn, 0, most) / n

@@ -62,6 +62,45 @@ def drawn_scores(right: NDArray[np.int64], rng: np.random.Generator) -> NDArray[
     return draw_scores(posterior, key=jax.random.key(int(rng.integers(1000)))).population
 
 
+def abilities_drawn(
+    right: NDArray[np.int64],
+    seen: NDArray[np.bool_],
+    items: tuple[NDArray[np.float64], NDArray[np.float64]],
+    rng: np.random.Generator,
+) -> NDArray[np.float64]:
+    """Return 1,000 exact draws of abilities from N(0, 1) given answers to known items."""
+    grid = np.linspace(-5, 5, 401)
+    chances = expit(grid[:, None] * items[0] + items[1])
+    log_p = np.log(chances) @ (right * seen).T + np.log1p(-chances) @ ((1 - right) * seen).T
+    density = np.exp(log_p - log_p.max(0)) * np.exp(-(grid**2) / 2)[:, None]
+    below = density.cumsum(0) / density.sum(0)
+    return np.stack([grid[np.searchsorted(x, rng.random(1000))] for x in below.T], axis=1)
+
+
+@pytest.mark.parametrize("hidden", [0.3, 0.5, 0.8])
+def test_scores_over_items_like_these_are_held_where_answers_are_missing(hidden: float):
+    """10 subjects lack answers to 40 items, 10 do not: 5 standard errors of 1% over 120 tables."""
+    of_some, of_all = [], []
+    for seed in range(120):
+        rng = np.random.default_rng(seed)
+        theta, a = rng.normal(size=20), np.exp(0.35 * rng.normal(size=3_040))
+        d = rng.normal(rng.normal(0.5, 0.3), 1.2, 3_040)
+        chances = expit(a * theta[:, None] + d)
+        right, seen = rng.binomial(1, chances[:, :40]), rng.random((20, 40)) >= hidden
+        seen[10:] = True
+        items = a[:40], d[:40]
+        draws = [abilities_drawn(right, seen, items, rng), *(np.tile(x, (1000, 1)) for x in items)]
+        posterior = made(*draws, right * seen, seen.astype(int))
+        found = draw_scores(posterior, key=jax.random.key(seed)).population
+        low, high = np.quantile(found, [0.05, 0.95], axis=0)
+        truth = chances[:, 40:].mean(1)
+        held = (low <= truth) & (truth <= high)
+        of_some.append(held[:10].mean())
+        of_all.append(held[10:].mean())
+    assert np.mean(of_some) == pytest.approx(0.9, abs=5 * 0.01)
+    assert np.mean(of_all) == pytest.approx(0.9, abs=5 * 0.01)
+
+
 def test_few_easy_items_leave_ranks_by_score_open():
     """Subjects who get 93% of 30 items right: 5 standard errors of 0.6% over 200 tables."""
     rank_held, score_held = [], []
