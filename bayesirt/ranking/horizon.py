@@ -17,7 +17,7 @@ _FEWEST = 10
 _SURE = 0.95
 _MOST_DRAWS, _MOST_TASKS, _HALVINGS = 200, 200, 40
 _DAYS_A_YEAR = 365.25
-_LEAST_RELIABILITY, _FLATTEST = 0.2, -1e-6
+_LEAST_RELIABILITY, _LEAST_BESIDE, _FLATTEST = 0.2, 0.01, -1e-6
 _FARTHEST = 25.0
 """Log minutes from the mean within which a horizon is sought."""
 
@@ -142,10 +142,10 @@ def horizons(
     geometric mean of slopes and the intercept on the line. Over tasks of that length, each item is
     moved along the line to x, with its own slope and its own distance from the line. With an error
     e of x the line on measured lengths is flatter than that on x by the reliability
-    r = 1 - e²/var(x). Its slope is divided by r, and distances from the line shrink by the part of
-    their variance that is due to the error (Fuller, 1987, doi:10.1002/9780470316665). Draws of
-    intercepts have the variance of the true ones, but are drawn towards their mean: the line on
-    them is flatter by their reliability r_d, so the share that minutes explain is divided by r_d².
+    r = 1 - e²/var(x) (Fuller, 1987, doi:10.1002/9780470316665). Draws of intercepts have the
+    variance of the true ones, but are drawn towards their mean, as the model does not know the
+    minutes: the line on them is flatter by their own reliability. The slope is divided by both, and
+    distances from the line shrink so that intercepts keep their variance.
 
     Kwa et al. (2025), arXiv:2503.14499, for horizons; De Boeck and Wilson (2004), for the line.
     """
@@ -247,7 +247,8 @@ def _line(
             f"leaves too little signal; pass a smaller one, not below 0"
         )
     coefficients, explained = np.zeros((len(a), 3)), np.empty(len(a))
-    between, within = d.mean(0).var(), d.var(0).mean()
+    apart = d - d.mean(1, keepdims=True)  # from the level, which all items share
+    between, within = apart.mean(0).var(), apart.var(0).mean()
     shrunk = between / (between + within)
     distances = np.empty(a.shape)
     for k, (own, intercepts) in enumerate(zip(a, d, strict=True)):
@@ -259,12 +260,12 @@ def _line(
         root = np.linalg.cholesky(np.linalg.inv(design.T @ design))
         drawn = fitted + np.sqrt(variance) * root @ rng.normal(size=len(fitted))
         distances[k] = intercepts - design @ drawn
-        drawn[1] /= reliability
+        total = variance + drawn[1] ** 2 * x.var()
+        drawn[1] /= reliability * shrunk
         coefficients[k, : len(drawn)] = drawn
-        of_error = min(drawn[1] ** 2 * error**2 * reliability, 0.99 * variance)
-        distances[k] *= np.sqrt(1 - of_error / variance)
-        of_x = drawn[1] ** 2 * reliability * x.var()
-        explained[k] = min(1.0, of_x / shrunk**2 / (of_x + variance - of_error))
+        of_line = min(drawn[1] ** 2 * reliability * x.var(), total - _LEAST_BESIDE * variance)
+        distances[k] *= np.sqrt((total - of_line) / variance)
+        explained[k] = of_line / total
     typical = np.exp(np.log(np.maximum(a, 1e-3)).mean(1))
     lean, centre = coefficients[:, 2:], a.mean(1, keepdims=True)
     intercept = coefficients[:, 0] + (lean * (typical[:, None] - centre))[:, 0]
