@@ -143,9 +143,10 @@ def horizons(
     moved along the line to x, with its own slope and its own distance from the line. With an error
     e of x the line on measured lengths is flatter than that on x by the reliability
     r = 1 - e²/var(x) (Fuller, 1987, doi:10.1002/9780470316665). Draws of intercepts have the
-    variance of the true ones, but are drawn towards their mean, as the model does not know the
+    variance of the true ones, but are drawn towards their mean if the model does not know the
     minutes: the line on them is flatter by their own reliability. The slope is divided by both, and
-    distances from the line shrink so that intercepts keep their variance.
+    distances from the line shrink so that intercepts keep their variance. A model that explains
+    difficulty by numbers is taken to know the minutes.
 
     Kwa et al. (2025), arXiv:2503.14499, for horizons; De Boeck and Wilson (2004), for the line.
     """
@@ -153,7 +154,8 @@ def horizons(
     names = ("theta", "a", "d")
     theta, a, d = (posterior.draws(name, _MOST_DRAWS) for name in names)
     x = np.log(minutes)
-    line = _line(a[:, places], d[:, places], x - x.mean(), error)
+    known = "beta" in posterior.dataset
+    line = _line(a[:, places], d[:, places], x - x.mean(), error, known)
     if (line.slope < 0).mean() < _SURE:
         raise ResponseError(
             f"longer tasks are not clearly harder here (probability "
@@ -236,7 +238,11 @@ def _known_minutes(
 
 
 def _line(
-    a: NDArray[np.float64], d: NDArray[np.float64], x: NDArray[np.float64], error: float
+    a: NDArray[np.float64],
+    d: NDArray[np.float64],
+    x: NDArray[np.float64],
+    error: float,
+    known: bool,
 ) -> _Line:
     """Draw the regression of intercepts on log minutes and slopes, at each draw of the items."""
     rng, n = np.random.default_rng(0), len(x)
@@ -249,7 +255,7 @@ def _line(
     coefficients, explained = np.zeros((len(a), 3)), np.empty(len(a))
     apart = d - d.mean(1, keepdims=True)  # from the level, which all items share
     between, within = apart.mean(0).var(), apart.var(0).mean()
-    shrunk = between / (between + within)
+    shrunk = 1.0 if known else between / (between + within)
     distances = np.empty(a.shape)
     for k, (own, intercepts) in enumerate(zip(a, d, strict=True)):
         varying = np.ptp(own) > 0

@@ -77,6 +77,18 @@ def test_uncertain_difficulties_are_explained_as_well_as_certain_ones(found):
     assert np.mean(shares) == pytest.approx(found.explained, abs=0.1)
 
 
+def test_a_model_that_knows_the_minutes_needs_no_correction():
+    rng, spread = np.random.default_rng(8), {}
+    d = LEVEL + SLOPE * np.log(MINUTES) + SPREAD * rng.normal(size=(2, 100, 200))
+    theta, answers = np.tile(THETA, (2, 100, 1)), np.indices((9, 200)).sum(0) % 2
+    for known, sites in ((False, {}), (True, {"beta": np.full((2, 100, 1), -SLOPE)})):
+        posterior = posterior_of(answers, theta=theta, d=d, **sites)
+        table = horizons(posterior, minutes_of(posterior)).summary
+        spread[known] = np.log(table["horizon_50"]).std()
+    assert spread[True] == pytest.approx(THETA.std(ddof=1) / -SLOPE, rel=0.02)
+    assert spread[False] < 0.9 * spread[True]
+
+
 def test_tasks_that_are_all_typical_have_one_horizon():
     posterior = some_draws(spread=0.0)
     table = horizons(posterior, minutes_of(posterior)).summary
