@@ -154,8 +154,7 @@ def horizons(
     names = ("theta", "a", "d")
     theta, a, d = (posterior.draws(name, _MOST_DRAWS) for name in names)
     x = np.log(minutes)
-    known = "beta" in posterior.dataset
-    line = _line(a[:, places], d[:, places], x - x.mean(), error, known)
+    line = _line(a[:, places], d[:, places], x - x.mean(), error, known="beta" in posterior.dataset)
     if (line.slope < 0).mean() < _SURE:
         raise ResponseError(
             f"longer tasks are not clearly harder here (probability "
@@ -242,6 +241,7 @@ def _line(
     d: NDArray[np.float64],
     x: NDArray[np.float64],
     error: float,
+    *,
     known: bool,
 ) -> _Line:
     """Draw the regression of intercepts on log minutes and slopes, at each draw of the items."""
